@@ -159,7 +159,7 @@ def test_the_printed_objects_fit(golden: Path) -> None:
         assert errors({**printed, "command": None}) != []
 
 
-CONFIG = config_schema()
+CONFIG = json.loads(text_of(config_schema()))
 
 
 def config_errors(text: str) -> list[str]:

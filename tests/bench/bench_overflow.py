@@ -88,7 +88,7 @@ def test_all_is_right_after_an_overflow(tmp_path: Path, sizes: Sizes) -> None:
             running.process.send_signal(signal.SIGSTOP)
             expected = change_much(src, number)
             took.append(until_right(running, expected))
-        assert running.scan()["new"] == []
+        assert running.scan()["items"] == []
     table(
         f"Queue overflow, 5,000 repositories; {MADE} made, {REMOVED} removed, {RENAMED} renamed",
         ("", "runs", "median ms", "max ms"),

@@ -10,13 +10,12 @@ import pytest
 
 from rootsd.config.configuration import (
     MAX_BYTES,
-    Approval,
     Config,
-    SessionLimits,
     parse_config,
     read_config,
 )
 from rootsd.config.parent_paths import canonical_path
+from rootsd.config.schema import ApprovalTable, SessionsTable
 from rootsd.config.validation import MAX_PROBLEMS
 from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.guard import Guard
@@ -76,11 +75,11 @@ def test_a_parent_with_every_key(home: Path) -> None:
 
 def test_the_limits_on_mcp_connections_are_read_and_have_defaults() -> None:
     text = "[sessions]\nmax_connections = 5000\n"
-    assert parse_config(text, FILE).sessions == SessionLimits(5000, 64)
-    assert parse_config("", FILE).sessions == SessionLimits(1024, 64)
+    assert parse_config(text, FILE).sessions == SessionsTable(5000, 64)
+    assert parse_config("", FILE).sessions == SessionsTable(1024, 64)
     text = "[sessions]\nmax_connections_per_process = 1\n[[parent]]\npath = '/srv/a'"
     assert parse_config(text, FILE) == Config(
-        (Parent(b"/srv/a"),), sessions=SessionLimits(1024, 1)
+        (Parent(b"/srv/a"),), sessions=SessionsTable(1024, 1)
     )
 
 
@@ -320,8 +319,10 @@ def test_places_are_refused_and_allowed_for_roots_and_for_parents(home: Path) ->
 
 def test_the_guard_settings_are_read() -> None:
     text = '[approval]\nguard = "terminal"\nagents = ["mine"]\nmarkers = ["MINE=1"]\n'
-    assert parse_config(text, FILE).approval == Approval(Guard.TERMINAL, ("mine",), ("MINE=1",))
-    assert parse_config("", FILE).approval == Approval(Guard.AGENTS)
+    assert parse_config(text, FILE).approval == ApprovalTable(
+        Guard.TERMINAL, ("mine",), ("MINE=1",)
+    )
+    assert parse_config("", FILE).approval == ApprovalTable(Guard.AGENTS)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_folder_of_rootsd_must_be_private(
     look: Callable[[bytes], Any], condition: Severity, remedy: str
 ) -> None:
     found = doctor_checks.check_private_folder("state", b"/x", look)
-    assert (found.condition, found.remedy) == (condition, remedy)
+    assert (found.condition, found.remedy or "") == (condition, remedy)
 
 
 def test_a_real_folder_is_checked(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_exhausted_watches_name_the_sysctl_line(
 ) -> None:
     found = doctor_checks.check_watch_limit(in_use, limit)
     assert found.condition is condition
-    assert line in found.remedy
-    assert ("sysctl --system" in found.remedy) == bool(line)
+    assert line in (found.remedy or "")
+    assert ("sysctl --system" in (found.remedy or "")) == bool(line)
 
 
 def test_a_system_without_inotify_has_no_limit() -> None:
@@ -133,7 +133,7 @@ def test_a_daemon_that_is_not_confined_is_a_finding(
 ) -> None:
     found = doctor_checks.check_confinement(word, lambda: offered)
     assert found.condition is condition
-    assert remedy in found.remedy
+    assert remedy in (found.remedy or "")
 
 
 def test_a_hostile_name_cannot_reach_the_terminal() -> None:
@@ -141,4 +141,4 @@ def test_a_hostile_name_cannot_reach_the_terminal() -> None:
         doctor_checks.check_private_folder("state", b"/\x1b[2J", failing(errno.EACCES)),
         doctor_checks.check_disk_space("disk", b"/\x1b[2J", failing(errno.EACCES)),
     ):
-        assert (found.finding + found.remedy).isprintable()
+        assert (found.finding + (found.remedy or "")).isprintable()

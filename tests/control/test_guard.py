@@ -11,7 +11,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from rootsd.config.configuration import Approval
+from rootsd.config.schema import ApprovalTable
 from rootsd.control import callers
 from rootsd.control.guard import CommandGuard
 from rootsd.control.guarded_connection import ChallengeNeeded, GuardedConnection
@@ -416,9 +416,9 @@ async def test_on_a_refusing_disk_the_guard_can_be_tightened_and_not_loosened(
 
 
 async def test_a_new_store_gets_the_configured_mode(guard: CommandGuard, notes: Notes) -> None:
-    await guard.adopt_mode(Approval(Guard.AGENTS))
+    await guard.adopt_mode(ApprovalTable(Guard.AGENTS))
     assert notes.kept == []
-    await guard.adopt_mode(Approval(Guard.OFF))
+    await guard.adopt_mode(ApprovalTable(Guard.OFF))
     assert guard.guard is Guard.OFF
     assert len(notes.kept) == 1
 
@@ -428,10 +428,10 @@ async def test_the_configuration_names_further_agents(
 ) -> None:
     process_table.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
     await _challenged(GuardedConnection(guard, FakePeer(92)))
-    guard.set_agents(Approval(agents=("my-host",)))
+    guard.set_agents(ApprovalTable(agents=("my-host",)))
     with pytest.raises(CallerRefused, match="my-host started it"):
         await _challenged(GuardedConnection(guard, FakePeer(92)))
-    guard.set_agents(Approval(markers=("MINE",)))
+    guard.set_agents(ApprovalTable(markers=("MINE",)))
     with pytest.raises(CallerRefused, match="MINE is set for"):
         await GuardedConnection(guard, FakePeer(94)).admit(ORDER, None)
 

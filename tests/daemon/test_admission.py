@@ -7,7 +7,7 @@ import socket
 import pytest
 from anyio.abc import SocketStream
 
-from rootsd.config.configuration import SessionLimits
+from rootsd.config.schema import SessionsTable
 from rootsd.daemon import admission
 from rootsd.daemon.admission import AdmissionControl
 from rootsd.net.acceptor import Acceptor, MarkActive, RefusalReason
@@ -26,11 +26,11 @@ def test_limits_hold_and_a_low_descriptor_limit_gives_a_warning(
     with socket.socket(socket.AF_UNIX) as listening:
         acceptor = Acceptor(listening, nobody)
         control = Acceptor(listening, nobody)
-        admitted = AdmissionControl(acceptor, control, SessionLimits(5_000, 7))
+        admitted = AdmissionControl(acceptor, control, SessionsTable(5_000, 7))
         assert control.limits.total <= 256, "what is left of the descriptors"
         assert (acceptor.limits.total, acceptor.limits.per_process) == (5_000, 7)
         assert len(admitted.degraded()) == notes
-        admitted.cap(SessionLimits(9, 3))
+        admitted.cap(SessionsTable(9, 3))
         assert (acceptor.limits.total, acceptor.limits.per_process) == (9, 3)
         assert admitted.degraded() == []
 
@@ -38,7 +38,7 @@ def test_limits_hold_and_a_low_descriptor_limit_gives_a_warning(
 def test_closed_connections_of_both_sockets_are_counted_together() -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         mcp, control = Acceptor(listening, nobody), Acceptor(listening, nobody)
-        admitted = AdmissionControl(mcp, control, SessionLimits(5, 3))
+        admitted = AdmissionControl(mcp, control, SessionsTable(5, 3))
         mcp.refused.update({RefusalReason.FULL: 2, RefusalReason.GONE: 9})
         control.refused.update({RefusalReason.FULL: 1, RefusalReason.STRANGER: 1})
         assert admitted.closed() == {"too many in all": 3, "of another user": 1}

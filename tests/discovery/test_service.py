@@ -16,11 +16,12 @@ import pytest
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import IncompleteReason, ObservedState, Parent, Project, ProjectKind
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from rootsd.discovery.status import ParentState, ScanProgress, ScanSummary
+from rootsd.discovery.status import ParentState, ScanSummary
 from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
 from rootsd.watch.inotify import InotifyWatcher
 from rootsd.watch.polling import PollingWatcher
+from rootsd.wire.daemon import ScanProgressItem
 from support.fake_watchers import Clock, RecordingWatcher
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, git, make_repository, raw
@@ -205,9 +206,9 @@ def test_a_scan_counts_its_changes(observed: ReportCollector, start: Start, src:
     fake_repository(src / "three")
     summary = discovery.scan(raw(src)).result(HANG_S)
     assert (summary.gone, summary.changed, summary.folders) == (1, 0, 603)
-    reported: list[ScanProgress] = []
+    reported: list[ScanProgressItem] = []
     again = discovery.scan(None, reported.append).result(HANG_S)
-    assert [(progress.parent, progress.folders) for progress in reported] == [(raw(src), 512)]
+    assert [(each["parent"], each["folders"]) for each in reported] == [(str(src), 512)]
     assert again.gone == again.changed == 0
     elsewhere = discovery.scan(b"/elsewhere").result(HANG_S)
     assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds, frozenset())

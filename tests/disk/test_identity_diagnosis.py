@@ -47,4 +47,4 @@ def test_a_folder_that_cannot_be_identified_is_named() -> None:
 
 def test_a_hostile_name_cannot_reach_the_terminal() -> None:
     found = diagnose_identity(b"/\x1b[2J", missing)
-    assert (found.finding + found.remedy).isprintable()
+    assert (found.finding + (found.remedy or "")).isprintable()

@@ -169,7 +169,7 @@ def a_status(**changes: object) -> dict[str, Any]:
 def a_scan(**changes: object) -> dict[str, Any]:
     """Return a `Scanned` of 3 projects, 1 new."""
     return {
-        "revision": 7, "new": [an_item()], "gone": [], "changed": [], "projects": 3,
+        "revision": 7, "items": [an_item()], "gone": [], "changed": [], "projects": 3,
         "folders": 1204, "seconds": 0.05, "being_made": 0, "left_out": [], "warnings": [],
         **changes,
     }  # fmt: skip

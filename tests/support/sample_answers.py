@@ -103,7 +103,7 @@ _RULED = {
 ANSWERS: Mapping[str, Answer] = {
     "status": STATUS,
     "reload": STATUS,
-    "scan": a_scan(new=[ITEMS[1]], gone=[ITEMS[2]], changed=[ITEMS[0]], being_made=1),
+    "scan": a_scan(items=[ITEMS[1]], gone=[ITEMS[2]], changed=[ITEMS[0]], being_made=1),
     "projects": lambda params: a_listing(*(RISKY_ITEMS if params.get("risks") else ITEMS)),
     "show": a_listing(ITEMS[1]),
     "next-waiting": lambda params: a_listing(*(() if params.get("known") else (ITEMS[1],))),

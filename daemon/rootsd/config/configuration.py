@@ -9,11 +9,17 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from rootsd.config.parent_paths import canonical_path, parent_refusal
-from rootsd.config.schema import ConfigTables, ConfineTable, NotifyTable, ParentTable
+from rootsd.config.schema import (
+    ApprovalTable,
+    ConfigTables,
+    ConfineTable,
+    NotifyTable,
+    ParentTable,
+    SessionsTable,
+)
 from rootsd.config.toml_lines import KeyPath
 from rootsd.config.validation import (
     ConfigProblem,
@@ -22,7 +28,6 @@ from rootsd.config.validation import (
     syntax_error,
 )
 from rootsd.core.errors import BadConfig
-from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.parsing import Unparsable, parse_toml
@@ -33,25 +38,6 @@ from rootsd.places.runtime_dir import account_home
 EDIT = "rootsd config edit"
 MAX_BYTES = 1 << 20
 _ADMINISTRATOR = 0
-
-
-class SessionLimits(Struct, frozen=True):
-    """The limits on MCP connections: for all programs together, and for one process."""
-
-    max_connections: int = 1024
-    max_connections_per_process: int = 64
-
-
-class Approval(Struct, frozen=True):
-    """The programs that may decide.
-
-    `guard` is the setting of the guard for a new store. `agents` are process names, and `markers`
-    are environment variables, of agents that the built-in list lacks.
-    """
-
-    guard: Guard = Guard.AGENTS
-    agents: tuple[str, ...] = ()
-    markers: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,8 +52,8 @@ class Config:
     parents: tuple[Parent, ...] = ()
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
-    sessions: SessionLimits = dataclasses.field(default_factory=SessionLimits)
-    approval: Approval = dataclasses.field(default_factory=Approval)
+    sessions: SessionsTable = dataclasses.field(default_factory=SessionsTable)
+    approval: ApprovalTable = dataclasses.field(default_factory=ApprovalTable)
     wall: WallSettings = WALL_DEFAULTS
     notify: NotifyTable = dataclasses.field(default_factory=NotifyTable)
     checksum: str = dataclasses.field(default="00000000", compare=False)
@@ -169,14 +155,8 @@ def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProbl
         parents,
         refused,
         allowed,
-        SessionLimits(
-            values.sessions.max_connections, values.sessions.max_connections_per_process
-        ),
-        Approval(
-            values.approval.guard,
-            tuple(values.approval.agents),
-            tuple(values.approval.markers),
-        ),
+        values.sessions,
+        values.approval,
         reader.wall(values.confine),
         values.notify,
     )

@@ -179,7 +179,7 @@ def _key(table: str, field: structs.FieldInfo) -> KeyReference:
         example,
         schema["description"],
         tuple(_words(kind)),
-        isinstance(kind, inspect.ListType),
+        isinstance(kind, inspect.CollectionType),
     )
 
 
@@ -188,6 +188,8 @@ def _default(field: structs.FieldInfo) -> object:
         return field.default_factory()
     if field.default is NODEFAULT:
         return None
+    if isinstance(field.default, tuple):
+        return list(field.default)
     return field.default.value if isinstance(field.default, Enum) else field.default
 
 
@@ -197,7 +199,7 @@ def _type_words(kind: inspect.Type) -> str:
             return _type_words(inner)
         case inspect.EnumType():
             return "one of " + ", ".join(f"`{toml_text(word)}`" for word in _words(kind))
-        case inspect.ListType(item_type=item):
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return f"list of {_type_words(item)}s"
         case inspect.IntType(ge=lowest, le=highest) if lowest == highest:
             return f"the integer {lowest}"

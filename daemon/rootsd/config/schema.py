@@ -152,21 +152,21 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = Guard.AGENTS
     agents: Annotated[
-        list[_Name],
+        tuple[_Name, ...],
         describe_key(
             "Process names of more agents, in addition to the built-in list.",
             'a list of names, such as ["my-agent"]',
             ["my-agent"],
         ),
-    ] = []
+    ] = ()
     markers: Annotated[
-        list[_Name],
+        tuple[_Name, ...],
         describe_key(
             "Environment variables that more agents set, as `NAME` or `NAME=VALUE`.",
             'a list of names, such as ["MY_AGENT=1"]',
             ["MY_AGENT=1"],
         ),
-    ] = []
+    ] = ()
 
 
 def _switch(description: str) -> Meta:

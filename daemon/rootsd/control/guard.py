@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 
-from rootsd.config.configuration import Approval
+from rootsd.config.schema import ApprovalTable
 from rootsd.control.attempts import AttemptRecorder
 from rootsd.control.callers import CallerFinder
 from rootsd.control.process_view import ProcessView
@@ -77,11 +77,11 @@ class CommandGuard:
         self.refused.mark_seen()
         self.agent_commands.mark_seen()
 
-    def set_agents(self, approval: Approval) -> None:
+    def set_agents(self, approval: ApprovalTable) -> None:
         """Recognize agents by these names and markers, too."""
         self._agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))
 
-    async def adopt_mode(self, approval: Approval) -> None:
+    async def adopt_mode(self, approval: ApprovalTable) -> None:
         """Judge by the configured mode, because the store is new. Raises what the store raises."""
         if approval.guard is not self.guard:
             await self.set_guard(approval.guard, _CONFIGURED)

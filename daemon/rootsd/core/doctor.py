@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-
-from msgspec import Struct
+from typing import NamedTuple
 
 
 class Severity(StrEnum):
@@ -18,13 +17,19 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
-class DoctorFinding(Struct, frozen=True):
-    """One finding. `remedy` is a command to type, or empty if nothing needs to be done."""
+class DoctorFinding(NamedTuple):
+    """One finding of `rootsd doctor`."""
 
     topic: str
+    """What it is about, in a word or two."""
     condition: Severity
+    """How bad it is."""
     finding: str
-    remedy: str = ""
+    """A sentence."""
+    remedy: str | None = None
+    """A command that helps, or null."""
+    seen_by: str = "command"
+    """`daemon` or `command`: who found it."""
 
 
 def ok(topic: str, finding: str) -> DoctorFinding:
@@ -34,9 +39,9 @@ def ok(topic: str, finding: str) -> DoctorFinding:
 
 def warning(topic: str, finding: str, remedy: str) -> DoctorFinding:
     """Return a finding about something that works, but not well."""
-    return DoctorFinding(topic, Severity.WARNING, finding, remedy)
+    return DoctorFinding(topic, Severity.WARNING, finding, remedy or None)
 
 
 def error(topic: str, finding: str, remedy: str) -> DoctorFinding:
     """Return a finding about something that does not work."""
-    return DoctorFinding(topic, Severity.ERROR, finding, remedy)
+    return DoctorFinding(topic, Severity.ERROR, finding, remedy or None)

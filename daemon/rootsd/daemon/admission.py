@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.config.configuration import SessionLimits
+from rootsd.config.schema import SessionsTable
 from rootsd.daemon.rlimits import raise_descriptor_limit
 from rootsd.net.acceptor import AcceptLimits, Acceptor, RefusalReason
 
@@ -15,14 +15,14 @@ _CONTROL_LIMITS = AcceptLimits(total=256, per_process=16)
 class AdmissionControl:
     """The limits on open connections of the `mcp` and `control` sockets."""
 
-    def __init__(self, mcp: Acceptor, control: Acceptor, caps: SessionLimits) -> None:
+    def __init__(self, mcp: Acceptor, control: Acceptor, caps: SessionsTable) -> None:
         self._mcp = mcp
         self._control = control
         control.limits = _CONTROL_LIMITS
         self._note = ""
         self.cap(caps)
 
-    def cap(self, caps: SessionLimits) -> None:
+    def cap(self, caps: SessionsTable) -> None:
         """Apply new limits. Open connections stay."""
         total = caps.max_connections
         self._mcp.limits = AcceptLimits(total, caps.max_connections_per_process)

@@ -39,7 +39,7 @@ from rootsd.core.paths import contains, text_of
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon.sight_explainer import SightExplainer
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
+from rootsd.discovery.status import DiscoveryStatus, ParentState
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
@@ -385,14 +385,9 @@ class DiscoveryAdapter:
         self._status_changed.set()
         self._status_changed = anyio.Event()
 
-    def _progress_into(self, sink: ProgressSink) -> Callable[[ScanProgress], None]:
-        def forward(progress: ScanProgress) -> None:
-            notice = ScanProgressItem(
-                folders=progress.folders,
-                projects=progress.projects,
-                parent=safe_label(progress.parent, limit=None),
-            )
-            self._loop.call_soon_threadsafe(sink, notice)
+    def _progress_into(self, sink: ProgressSink) -> ProgressSink:
+        def forward(progress: ScanProgressItem) -> None:
+            self._loop.call_soon_threadsafe(sink, progress)
 
         return forward
 

@@ -28,16 +28,18 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from rootsd.core.inputs import Observation
+from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Project
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
-from rootsd.discovery.status import DiscoveryStatus, ScanProgress, ScanSummary, report_for
+from rootsd.discovery.status import DiscoveryStatus, ScanSummary, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
 from rootsd.processes.activity import FindFoldersInUse, folders_in_use, folders_of_tools
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
+from rootsd.wire.daemon import ScanProgressItem
 
 # If more events are queued, checking everything is cheaper than handling each event.
 _MAX_QUEUED_SIGNALS = 65_536
@@ -53,7 +55,7 @@ _STOP_TIMEOUT_S = 10.0
 T = TypeVar("T")
 ReportCallback = Callable[[Sequence[Observation]], None]
 StatusCallback = Callable[[DiscoveryStatus], None]
-ScanProgressCallback = Callable[[ScanProgress], None]
+ScanProgressCallback = Callable[[ScanProgressItem], None]
 
 
 def _default_safety() -> FolderSafety:
@@ -372,4 +374,6 @@ class Discovery:
 
 
 def _progress_for(progress: ScanProgressCallback, path: bytes) -> Callable[[int, int], None]:
-    return lambda folders, projects: progress(ScanProgress(path, folders, projects))
+    return lambda folders, projects: progress(
+        ScanProgressItem(folders=folders, projects=projects, parent=safe_label(path, limit=None))
+    )

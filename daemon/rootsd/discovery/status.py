@@ -53,14 +53,6 @@ class DiscoveryStatus(Struct, frozen=True):
     being_created: int = 0
 
 
-class ScanProgress(Struct, frozen=True):
-    """The progress of the scan of one parent."""
-
-    parent: bytes
-    folders: int
-    projects: int
-
-
 class ScanSummary(Struct, frozen=True):
     """The result of one scan.
 

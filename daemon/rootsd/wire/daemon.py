@@ -6,8 +6,9 @@ Each request class names the type of its answer. Times are RFC 3339 in UTC.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NamedTuple, TypedDict
 
+from rootsd.core.doctor import DoctorFinding
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
@@ -192,7 +193,7 @@ class ReloadRequest(ControlRequest, frozen=True):
 class ScanResponse(Answer):
     """The result of a scan."""
 
-    new: list[ProjectItem]
+    items: list[ProjectItem]
     """The projects that are new."""
     gone: list[ProjectItem]
     """The projects that are gone."""
@@ -340,26 +341,15 @@ class SessionsQuery(ControlRequest, frozen=True):
     last: int = 50
 
 
-class DoctorItem(TypedDict):
-    """One finding of `rootsd doctor`."""
-
-    topic: str
-    """What it is about, in a word or two."""
-    condition: str
-    """A value of `Severity`."""
-    finding: str
-    """A sentence."""
-    remedy: str | None
-    """A command that helps, or null."""
-    seen_by: str
-    """`daemon` or `command`: who found it."""
-
-
-class DoctorResult(Answer):
+class DoctorResult(NamedTuple):
     """All checks, including those without a problem."""
 
-    items: list[DoctorItem]
+    revision: int
+    """A number that grows with each change of the published set."""
+    items: tuple[DoctorFinding, ...]
     """The findings."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know, one sentence each."""
 
 
 class DoctorRequest(ControlRequest, frozen=True):

@@ -172,7 +172,7 @@ def test_the_service_is_reported(
     monkeypatch.setattr(installer.ServiceFiles, "stale", lambda self: stale)
     monkeypatch.setattr(installer, "plan_files", lambda *_, **__: outline)
     (told,) = found("service")
-    assert (told.condition, told.remedy) == (condition, remedy)
+    assert (told.condition, told.remedy or "") == (condition, remedy)
 
 
 RESTRICTED = Probe(errno.EACCES, 7, 0, overlay=True, restricts=True)

@@ -11,7 +11,7 @@ from support.fake_daemon import FakeDaemon, Objection, a_scan, an_item
 from support.terminal import Shell
 
 FOUND = a_scan(
-    new=[an_item("n\t")], gone=[an_item("g", verdict="approved")], changed=[an_item("c")]
+    items=[an_item("n\t")], gone=[an_item("g", verdict="approved")], changed=[an_item("c")]
 )
 
 
@@ -66,6 +66,6 @@ def test_json_has_new_projects_as_items_and_the_others_separately(
     done = shell.run("scan", "--json")
     whole = json.loads(done.out)
     assert done.err == ""
-    assert whole["items"] == FOUND["new"]
+    assert whole["items"] == FOUND["items"]
     assert (whole["gone"], whole["changed"]) == (FOUND["gone"], FOUND["changed"])
     assert (whole["projects"], whole["folders"], whole["seconds"]) == (3, 1204, 0.05)

@@ -81,7 +81,7 @@ def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src
     whole = json.loads(done.out)
     assert (done.status, done.err) == (0, "")
     assert whole["command"] == "up"
-    assert whole["items"] == a_scan()["new"]
+    assert whole["items"] == a_scan()["items"]
     assert (whole["folders"], whole["daemon"]["pid"]) == (1204, 4121)
 
 

@@ -36,7 +36,7 @@ def test_global_flags_work_anywhere_in_a_verb_of_two_words(
 def test_quiet_suppresses_messages(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
-    daemon.answers["scan"] = a_scan(new=[])
+    daemon.answers["scan"] = a_scan(items=[])
     assert shell.run(*words).err == ""
     assert shell.run("scan").err != ""
 

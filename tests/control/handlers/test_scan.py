@@ -41,8 +41,8 @@ async def test_a_scan_lists_new_gone_and_changed_projects() -> None:
         replace(sight(6), kind=ProjectKind.JJ),
         sight(7),
     )
-    assert list(done) == list(ScanResponse.__annotations__)
-    assert names(done["new"]) == ["p7"]
+    assert done.keys() == ScanResponse.__annotations__.keys()
+    assert names(done["items"]) == ["p7"]
     assert names(done["gone"]) == ["p3", "p5", "p2"]
     assert names(done["changed"]) == ["p4", "p6"]
     assert {item["presence"] for item in done["gone"]} == {"missing"}
@@ -56,14 +56,14 @@ async def test_a_scan_lists_new_gone_and_changed_projects() -> None:
 async def test_a_scan_without_changes_lists_nothing() -> None:
     control = ControlHarness(approved(1), project(2))
     done = await scanned(control, sight(1), sight(2))
-    assert (done["new"], done["gone"], done["changed"]) == ([], [], [])
+    assert (done["items"], done["gone"], done["changed"]) == ([], [], [])
 
 
 async def test_a_returned_project_is_changed_and_a_missing_one_is_not() -> None:
     control = ControlHarness(approved(1), approved(2))
     await scanned(control, ProjectGone(path(1)), ProjectGone(path(2)))
     done = await scanned(control, sight(1), ProjectGone(path(2)))
-    assert (names(done["changed"]), done["new"], done["gone"]) == (["p1"], [], [])
+    assert (names(done["changed"]), done["items"], done["gone"]) == (["p1"], [], [])
 
 
 async def test_the_scan_of_one_parent_lists_only_its_projects() -> None:
@@ -71,7 +71,7 @@ async def test_the_scan_of_one_parent_lists_only_its_projects() -> None:
     elsewhere = ProjectObserved(HOME + b"/else/where", ProjectKind.GIT, identity(9))
     done = await scanned(control, sight(1), elsewhere, parent="/home/ann/src/")
     assert control.discovery.scanned == [SOURCES]
-    assert names(done["new"]) == ["p1"]
+    assert names(done["items"]) == ["p1"]
 
 
 @pytest.mark.parametrize("parent", ["/home/ann/else", "/home/ann", "/home/ann/src\x1b/p1"])

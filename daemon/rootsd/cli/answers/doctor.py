@@ -236,7 +236,7 @@ def _folders(invocation: Invocation) -> Iterator[DoctorCheck]:
         places += [("sockets", run.path), ("sockets", run.pub), ("sockets", run.ctl)]
     for topic, folder in places:
         diagnosis = doctor_checks.check_private_folder(topic, folder)
-        is_too_open = diagnosis.remedy.startswith("chmod")
+        is_too_open = (diagnosis.remedy or "").startswith("chmod")
         yield DoctorCheck(diagnosis, _make_private(folder) if is_too_open else None)
     if os.path.isdir(invocation.places.state):
         yield DoctorCheck(doctor_checks.check_disk_space("disk", invocation.places.state))

@@ -15,10 +15,11 @@ from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.cli.text.theme import Tone
-from rootsd.core.doctor import Severity, error
+from rootsd.core.doctor import DoctorFinding, Severity, error
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_text
-from rootsd.wire.daemon import DoctorItem, DoctorRequest
+from rootsd.core.record import to_json
+from rootsd.wire.daemon import DoctorRequest
 
 SECTION = "Set up"
 
@@ -35,7 +36,7 @@ _COLUMNS = (
 class DoctorOutput(TypedDict):
     """The findings."""
 
-    items: list[DoctorItem]
+    items: list[DoctorFinding]
     """The findings, also those without a problem. With `-q`, only the problems."""
     fixed: list[str]
     """What `--fix` fixed."""
@@ -67,7 +68,9 @@ def command(invocation: Invocation, *, fix: bool, install_profile: bool) -> int:
         doctor.install_profile(invocation)
         return Exit.OK
     done = _apply_fixes(invocation, list(doctor.run_checks(invocation))) if fix else []
-    items = [_item(check) for check in doctor.run_checks(invocation)] + _daemon_checks(invocation)
+    items = [to_json(check.diagnosis) for check in doctor.run_checks(invocation)] + _daemon_checks(
+        invocation
+    )
     output = invocation.output
     wrong = [item for item in items if item["condition"] != Severity.OK]
     shown = wrong if invocation.flags.quiet else items
@@ -115,17 +118,6 @@ def _apply_fixes(invocation: Invocation, checks: Sequence[DoctorCheck]) -> list[
     return done
 
 
-def _item(check: DoctorCheck) -> dict[str, Any]:
-    found = check.diagnosis
-    return {
-        "topic": found.topic,
-        "condition": found.condition.value,
-        "finding": found.finding,
-        "remedy": found.remedy or None,
-        "seen_by": "command",
-    }
-
-
 def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
     """Return the daemon's findings; none if no daemon runs, which is a finding of the command."""
     try:
@@ -133,7 +125,7 @@ def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
     except DaemonUnreachable:
         return []
     except RootsdError as trouble:
-        return [_item(DoctorCheck(error("daemon", trouble.message, trouble.remedy)))]
+        return [to_json(error("daemon", trouble.message, trouble.remedy))]
     return items
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -18,13 +18,13 @@ from rootsd.cli.text.theme import Tone
 from rootsd.config.parent_paths import canonical_path
 from rootsd.core.labels import safe_text
 from rootsd.core.paths import text_of
-from rootsd.wire.projects import ProjectItem
+from rootsd.wire.daemon import ScanResponse
 
 SECTION = "Set up"
 
 _MAX_LEFT_OUT = 5
 
-_SIGNS = {"new": "+", "gone": "-", "changed": "~"}
+_SIGNS = {"items": "+", "gone": "-", "changed": "~"}
 _TONES = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.ATTENTION}
 _COLUMNS = (
     Column("", lambda item: item["sign"], tones=_TONES),
@@ -34,31 +34,10 @@ _COLUMNS = (
 )
 
 
-class ScanOutput(TypedDict):
-    """What the scan found."""
-
-    items: list[ProjectItem]
-    """The projects that are new."""
-    gone: list[ProjectItem]
-    """The projects that are gone."""
-    changed: list[ProjectItem]
-    """The projects that changed."""
-    projects: int
-    """The number of all projects."""
-    folders: int
-    """The number of folders that were read."""
-    seconds: float
-    """How long the scan took."""
-    being_made: int
-    """The number of repositories that are still being created."""
-    left_out: list[str]
-    """What a scan leaves out although it may hold projects, one sentence each."""
-
-
 @click.command(
     "scan",
     cls=VerbCommand,
-    prints=(ScanOutput,),
+    prints=(ScanResponse,),
     epilog="rootsd scan\nrootsd scan ~/src",
 )
 @click.argument("parent", required=False, shell_complete=completion.parents)
@@ -84,14 +63,14 @@ def scan_result(found: Mapping[str, Any]) -> CommandResult:
     """Return the result of a scan: new projects are the items, and all else is beside them."""
     parts = ("gone", "changed", "projects", "folders", "seconds", "left_out", "being_made")
     extra = {part: found[part] for part in parts}
-    return CommandResult(found["new"], found["revision"], found["warnings"], extra)
+    return CommandResult(found["items"], found["revision"], found["warnings"], extra)
 
 
 def scan_summary(found: Mapping[str, Any]) -> str:
     """Return a sentence with the counts of a scan."""
     return (
         f"{pluralize(found['projects'], 'project')} in {pluralize(found['folders'], 'folder')}, "
-        f"{found['seconds']:.2f} s: {len(found['new'])} new, {len(found['gone'])} gone, "
+        f"{found['seconds']:.2f} s: {len(found['items'])} new, {len(found['gone'])} gone, "
         f"{len(found['changed'])} changed"
     )
 

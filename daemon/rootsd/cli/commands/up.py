@@ -10,7 +10,6 @@ import click
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.commands import status as status_command
-from rootsd.cli.commands.scan import ScanOutput
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import pluralize, shorten_home
@@ -18,7 +17,7 @@ from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import StatusQuery, StatusResult
+from rootsd.wire.daemon import ScanResponse, StatusQuery, StatusResult
 from rootsd.wire.decisions import ApplyMode
 
 SECTION = "Set up"
@@ -30,7 +29,7 @@ class NoParentConfigured(RootsdError):
     code = ErrorCode.USAGE
 
 
-class UpOutput(ScanOutput, StatusResult):
+class UpOutput(ScanResponse, StatusResult):
     """The scan, and the status of the daemon."""
 
 

@@ -17,13 +17,13 @@ from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.exclusion import Exclusion
 from rootsd.core.labels import safe_label
 from rootsd.core.policy import MachinePolicy
+from rootsd.core.record import to_json
 from rootsd.disk.identity import diagnose_identity
 from rootsd.state.clock import utc_now
 from rootsd.state.ledger import Ledger
 from rootsd.wall.kernel import landlock
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import (
-    DoctorItem,
     DoctorRequest,
     DoctorResult,
     ParentStatus,
@@ -54,7 +54,7 @@ class DoctorHandlers(Struct, frozen=True):
         """Return the routes of these handlers."""
         return (query_route(DoctorRequest, self.examine),)
 
-    async def examine(self, _: DoctorRequest) -> DoctorResult:
+    async def examine(self, _: DoctorRequest) -> dict[str, Any]:
         """Return all findings as of now."""
         parents = self.discovery.parent_status(self.ledger.catalog)
         found = [
@@ -62,8 +62,8 @@ class DoctorHandlers(Struct, frozen=True):
             *await to_thread.run_sync(self._disk_findings, parents),
             *map(_left_out_finding, await self.discovery.left_out()),
         ]
-        items = [finding_item(each, "daemon") for each in found]
-        return DoctorResult(revision=self.ledger.revision, items=items, warnings=[])
+        items = tuple(each._replace(seen_by="daemon") for each in found)
+        return to_json(DoctorResult(self.ledger.revision, items))
 
     def _known_findings(
         self, parents: Sequence[ParentStatus], problems: Sequence[str]
@@ -95,17 +95,6 @@ class DoctorHandlers(Struct, frozen=True):
             doctor_checks.check_disk_space("disk", self.state),
             *(diagnose_identity(p["path"].encode("utf-8", "surrogateescape")) for p in reachable),
         ]
-
-
-def finding_item(finding: DoctorFinding, seen_by: str) -> DoctorItem:
-    """Return a finding as an item of the response."""
-    return DoctorItem(
-        topic=finding.topic,
-        condition=finding.condition.value,
-        finding=finding.finding,
-        remedy=finding.remedy or None,
-        seen_by=seen_by,
-    )
 
 
 def _left_out_finding(found: Exclusion) -> DoctorFinding:

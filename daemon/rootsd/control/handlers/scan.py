@@ -53,7 +53,7 @@ class ScanHandlers(Struct, frozen=True):
         after, parents = found.after, self.discovery.parents()
         return ScanResponse(
             revision=self.ledger.revision,
-            new=project_items(after, found.new(), parents),
+            items=project_items(after, found.new(), parents),
             gone=[
                 *project_items(after, found.missing(), parents),
                 *dropped_project_items(before, found.dropped(), parents),
