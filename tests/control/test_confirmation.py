@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import SeenBelow
+from rootsd.control.daemon_parts import SeenBelow
 from rootsd.control.handlers import audit_log, decisions, names, rules
 from rootsd.core.access import Access
 from rootsd.core.errors import Unconfirmed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from posixpath import join, normpath
 from typing import Any
@@ -11,10 +11,12 @@ import anyio
 from msgspec.structs import replace
 
 from rootsd.config.schema import NotifyTable
-from rootsd.control.confirmation import SeenBelow
+from rootsd.control.daemon_parts import ScanStats, SeenBelow
 from rootsd.control.dispatch import Dispatcher
+from rootsd.control.project_reader import ProjectReader, Risks
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
-from rootsd.control.services import ControlServices, ScanStats
+from rootsd.control.services import ControlServices
+from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, Unconfirmed
@@ -36,6 +38,7 @@ from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.store.store import Store
 from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
@@ -56,6 +59,7 @@ from rootsd.wire.decisions import (
     TagRequest,
 )
 from rootsd.wire.guard import UndoRequest
+from rootsd.wire.projects import ShownFacts
 from rootsd.wire.request import ControlRequest
 from support.ledger_harness import HANG_GUARD, SOURCES, FakeSaver, LedgerHarness
 from support.process_table import ProcessTable
@@ -246,6 +250,31 @@ class FakeRequestFeed(RootRequestQueue):
         return self.notes.get(path)
 
 
+class FakeProjectReader(ProjectReader):
+    """A reader that finds nothing, unless a test replaces its methods."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def facts(self, projects: Sequence[Project]) -> Sequence[ShownFacts | None]:
+        return [None for _ in projects]
+
+    async def risks(self, projects: Sequence[Project], seconds: float) -> Risks:
+        del projects, seconds
+        return {}
+
+    async def origins(self, projects: Iterable[Project]) -> Mapping[bytes, str]:
+        del projects
+        return {}
+
+
+async def _no_session_runs(_: SessionKey) -> bool:
+    return False
+
+
+NO_SESSION_REQUESTS = SessionRequests(lambda _: (), _no_session_runs)
+
+
 async def show_nothing(_: DesktopNotification) -> None:
     """Show no notification."""
 
@@ -282,18 +311,25 @@ class ControlHarness:
         self.lineages: dict[str, frozenset[str]] = {}
         self.process_table = ProcessTable()
         self.guard = self.process_table.guard(self.world.ledger.note)
+        self.reader = FakeProjectReader()
         archive = FakeEventStore(self.world.saver, lambda: self.events)
         self.services = ControlServices(
-            self.world.ledger,
-            self.discovery,
-            self.daemon,
-            self.guard,
-            archive,
-            PendingNotifier(
+            ledger=self.world.ledger,
+            discovery=self.discovery,
+            daemon=self.daemon,
+            command_guard=self.guard,
+            archive=archive,
+            notifier=PendingNotifier(
                 self.world.ledger, FakeRequestFeed(), settings=NotifyTable(), show=show_nothing
             ),
-            self._wall(),
+            wall=self._wall(),
+            note_on=lambda _: None,
+            requests=NO_SESSION_REQUESTS,
+            reader=self.reader,
             real_path=real_path,
+            is_canonical=lambda _: False,
+            state=b"/",
+            changes=ChangeSignal(),
         )
 
     def _wall(self) -> WallServices:

@@ -18,12 +18,13 @@ dialogs of `rootsd ui`. The gate is not the guard. It stops slips, and the guard
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from posixpath import basename
 
 from msgspec import Struct
 
-from rootsd.control.facts import ReadRisks, no_risks
+from rootsd.control.daemon_parts import DiscoveryControl
+from rootsd.control.project_reader import ProjectReader
 from rootsd.core.affected import (
     NOTHING_FOUND,
     AffectedProject,
@@ -33,7 +34,6 @@ from rootsd.core.affected import (
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Unconfirmed
-from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Project
 from rootsd.core.paths import is_utf8, text_of
 from rootsd.core.plan import Plan
@@ -46,30 +46,18 @@ from rootsd.wire.decisions import AffectedItem, ConfirmationItem
 _RISK_SECONDS = 5.0
 
 
-class SeenBelow(Struct, frozen=True):
-    """The projects that a look below some projects found, and the paths of those projects
-    that it could not search whole.
-    """
-
-    projects: tuple[ProjectObserved, ...] = ()
-    unsearched: frozenset[bytes] = frozenset()
-
-
-LookBelow = Callable[[Sequence[Project]], Awaitable[SeenBelow]]
-
-
 class ConfirmationGate(Struct, frozen=True):
     """What the gate reads about the projects of an order: what is below them, and their risks."""
 
-    look_below: LookBelow
-    risks_of: ReadRisks = no_risks
+    discovery: DiscoveryControl
+    reader: ProjectReader
 
     async def found_below(self, catalog: Catalog, approved: Iterable[Project]) -> FoundBelow:
         """Return what an approval of these projects would show that `catalog` does not have."""
         opened = openable(catalog, approved)
         if not opened:
             return NOTHING_FOUND
-        seen = await self.look_below(opened)
+        seen = await self.discovery.look_below(opened)
         return FoundBelow.of(catalog, seen.projects, seen.unsearched)
 
     async def confirmation_of(
@@ -83,7 +71,7 @@ class ConfirmationGate(Struct, frozen=True):
         if not affected.are_several:
             return None
         shown = [each.project for each in affected.projects if each.is_shown]
-        risks = await self.risks_of(shown, _RISK_SECONDS) if shown else {}
+        risks = await self.reader.risks(shown, _RISK_SECONDS) if shown else {}
         catalog = made.catalog
         return ConfirmationItem(
             projects=[_item(each, before, catalog, risks) for each in affected.projects],

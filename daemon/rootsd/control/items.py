@@ -129,16 +129,11 @@ NoteForPath = Callable[[bytes], str | None]
 _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
 
 
-def no_note(_: bytes) -> str | None:
-    """Return None for every folder."""
-    return None
-
-
 def project_items(
     catalog: Catalog,
     projects: Iterable[Project],
     parents: Sequence[Parent],
-    note_on: NoteForPath = no_note,
+    note_on: NoteForPath | None = None,
     origins: Mapping[bytes, str] = _NO_ORIGINS,
 ) -> list[ProjectItem]:
     """Return the items of `projects`, in their order.
@@ -154,7 +149,9 @@ def project_items(
         if (session := catalog.session_bound.get(project.path)) is not None:
             item["session"] = session.label
         item["origin"] = origin = origins.get(project.path)
-        request_note = note_on(project.path) if is_open and obstacle is None else None
+        request_note = None
+        if note_on is not None and is_open and obstacle is None:
+            request_note = note_on(project.path)
         if isinstance(request_note, RequestNote):
             item["request"] = request_note
             item["requests"] = list(request_note.requests)

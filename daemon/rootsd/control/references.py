@@ -54,11 +54,6 @@ def reference_to(catalog: Catalog, project: Project) -> str:
     return name if _SHELL_SAFE.fullmatch(name) and name not in catalog.ids else project.id
 
 
-def never_canonical(_path: bytes) -> bool:
-    """Return False for every path, so that each one is resolved on disk."""
-    return False
-
-
 def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:
     """Return `real_path(typed, cwd)`. Raises BadRequest if `typed` cannot be a path.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.facts import ReadOrigins, no_origins
+from rootsd.control.daemon_parts import DiscoveryControl
+from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import (
     ReferenceResolver,
     ResolvedReference,
@@ -96,19 +97,12 @@ class ProjectSelector(Struct, frozen=True):
     """Finds the projects that a request means.
 
     `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
-    `propose` reads one folder and adds it to the catalog. It raises RootsdError if it finds no
-    folder. `observe_project` reads the folder the same way and adds nothing. `look_again_at` and
-    `hazard_of` are `look_again` and `why_unsafe` of `rootsd.control.services.DiscoveryControl`.
-    `origins_of` reads where projects come from.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
-    propose: Callable[[bytes], Awaitable[None]]
-    observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
-    look_again_at: Callable[[Sequence[bytes]], Awaitable[None]]
-    hazard_of: Callable[[bytes], Awaitable[str | None]]
-    origins_of: ReadOrigins = no_origins
+    discovery: DiscoveryControl
+    reader: ProjectReader
 
     async def choose(self, request: DecideRequest) -> ProjectSelection:
         """Return the projects that the request means. Each reference is resolved once.
@@ -144,7 +138,7 @@ class ProjectSelector(Struct, frozen=True):
 
     async def look_again(self, request: DecideRequest) -> None:
         """Have the projects of the request read again, and wait for those that just appeared."""
-        await self.look_again_at([project.path for project in await self._meant(request)])
+        await self.discovery.look_again([project.path for project in await self._meant(request)])
 
     async def why_unsafe(self, request: DecideRequest, refused: str) -> str | None:
         """Return why one project of the request is refused, or None if its folder is safe.
@@ -154,7 +148,7 @@ class ProjectSelector(Struct, frozen=True):
         for project in await self._meant(request):
             shown = safe_label(project.path, limit=None)
             is_meant = project.observed.hazard is not None and refused.startswith(f"{shown} ")
-            if is_meant and (why := await self.hazard_of(project.path)) is not None:
+            if is_meant and (why := await self.discovery.why_unsafe(project.path)) is not None:
                 return f"{shown} cannot be published: {why}"
         return None
 
@@ -212,7 +206,7 @@ class ProjectSelector(Struct, frozen=True):
             return {}
         # A rule, or a main checkout, gives its approval to any repository.
         restored = [p for p in lapsed if not should_reinstate(request, p)]
-        origins = await self.origins_of(restored)
+        origins = await self.reader.origins(restored)
         whys = ((p.path, _why_other_origin(p, origins.get(p.path))) for p in restored)
         return {path: why for path, why in whys if why is not None}
 
@@ -240,7 +234,11 @@ class ProjectSelector(Struct, frozen=True):
         if request.verb is DecisionVerb.FORGET:
             return ()
         meant_projects(each for each in unknown if not _looks_like_a_path(each.reference))
-        return [await self.observe_project(each.path) for each in unknown if each.path is not None]
+        return [
+            await self.discovery.observe_project(each.path)
+            for each in unknown
+            if each.path is not None
+        ]
 
     def _resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
         return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))

@@ -77,13 +77,6 @@ def _several_ask(shown: str, keys: Sequence[SessionKey]) -> SeveralSessionsAsk:
     )
 
 
-async def _no_session_runs(_: SessionKey) -> bool:
-    return False
-
-
-NO_SESSION_REQUESTS = SessionRequests(lambda _: (), _no_session_runs)
-
-
 def _bound_to(project: Project) -> SessionKey | None:
     decision = project.ruling.decision
     return None if decision is None else decision.session

@@ -20,9 +20,8 @@ from typing import TypeVar
 import anyio
 from anyio import lowlevel, to_thread
 
-from rootsd.control.confirmation import SeenBelow
+from rootsd.control.daemon_parts import ScanStats, SeenBelow
 from rootsd.control.routes import ProgressSink
-from rootsd.control.services import ScanStats
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.exclusion import Exclusion, ExclusionReason

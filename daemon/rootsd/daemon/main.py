@@ -29,9 +29,9 @@ from rootsd.control.attempts import (
     AttemptSummary,
 )
 from rootsd.control.dispatch import Dispatcher
-from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import CommandGuard
 from rootsd.control.process_view import ProcessView
+from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import real_path
 from rootsd.control.server import ControlServer
 from rootsd.control.services import ControlServices
@@ -213,7 +213,6 @@ class Daemon:
         self._synced = SyncRecord(self._state_folder)
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
-        self._facts = FactsCollector(helper, self._discovery.parents)
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._changes = ChangeSignal()
         self._root_requests = self._make_root_requests()
@@ -284,23 +283,22 @@ class Daemon:
         )
 
     def _make_control_server(self, store: Store, state: Path) -> ControlServer:
-        resolve_path = partial(real_path, resolve=self._hung_mounts.real_path)
         services = ControlServices(
-            self._ledger,
-            self._discovery,
-            self,
-            self._guard,
-            store,
-            self._notifier,
-            self._make_wall_services(),
+            ledger=self._ledger,
+            discovery=self._discovery,
+            daemon=self,
+            command_guard=self._guard,
+            archive=store,
+            notifier=self._notifier,
+            wall=self._make_wall_services(),
             note_on=self._root_requests.last_note_on,
             requests=SessionRequests(
                 self._root_requests.sessions_requesting, self._session_tracker.track
             ),
-            facts_of=self._facts.facts_of,
-            risks_of=RiskReader(self._helper, self._hung_mounts.responds).of,
-            origins_of=OriginReader(self._hung_mounts.responds).of,
-            real_path=resolve_path,
+            reader=ProjectReader(
+                self._helper, self._discovery.parents, self._hung_mounts.responds
+            ),
+            real_path=partial(real_path, resolve=self._hung_mounts.real_path),
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),
             changes=self._changes,

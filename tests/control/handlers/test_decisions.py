@@ -65,7 +65,7 @@ async def test_an_approval_records_the_origin_of_the_project() -> None:
     async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
         return {known.path: f"origin of {known.id}" for known in projects if known.id == "r1"}
 
-    control.services = replace(control.services, origins_of=origins_of)
+    control.reader.origins = origins_of  # type: ignore[method-assign]
     await control.decide(APPROVE, "p1", "p2")
     known = control.world.ledger.catalog.projects
     assert known[path(1)].ruling.origin == "origin of r1"

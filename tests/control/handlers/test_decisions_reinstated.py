@@ -45,7 +45,7 @@ def _from(origins: dict[int, str], *lapsed: Project) -> ControlHarness:
     async def origins_of(_: object) -> dict[bytes, str]:
         return {path(number): origin for number, origin in origins.items()}
 
-    control.services = replace(control.services, origins_of=origins_of)
+    control.reader.origins = origins_of  # type: ignore[method-assign,assignment]
     return control
 
 

@@ -328,10 +328,8 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
     handlers = PathStatusHandlers(
         control.world.ledger,
         real_path,
-        list,
+        control.discovery,
         lambda _: None,
-        control.discovery.why_unseen,
-        control.discovery.why_unsafe,
         is_canonical,
     )
     assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
@@ -343,10 +341,9 @@ def _handlers(control: ControlHarness) -> PathStatusHandlers:
     return PathStatusHandlers(
         control.world.ledger,
         lambda typed, _: bytes_of(typed),
-        list,
+        control.discovery,
         lambda _: None,
-        control.discovery.why_unseen,
-        control.discovery.why_unsafe,
+        lambda _: False,
     )
 
 

@@ -126,7 +126,7 @@ async def test_show_returns_the_referenced_projects_with_their_facts() -> None:
             for project in projects
         ]
 
-    control.services = replace(control.services, facts_of=facts_of)
+    control.reader.facts = facts_of  # type: ignore[method-assign]
     first, second = sorted(p.id for p in EVERYTHING if p.path.startswith(b"/"))[:2]
     listing = await control.ask(ShowQuery(CWD, (second, first)))
     assert [item["branch"] for item in listing["items"]] == [f"of {second}", f"of {first}"]
@@ -183,7 +183,7 @@ async def test_origins_are_read_only_for_projects_that_may_have_returned() -> No
     known = lapsed(approved(1))
     back = replace(known, ruling=replace(known.ruling, origin="there"))
     control = ControlHarness(back, approved(2), project(3))
-    control.services = replace(control.services, origins_of=origins_of)
+    control.reader.origins = origins_of  # type: ignore[method-assign]
     items = (await control.ask(ProjectsQuery("/")))["items"]
     assert read == [path(1)]
     assert items[0]["note"].endswith("; same origin")
@@ -218,7 +218,7 @@ def _with_risks(*unread: bytes) -> tuple[ControlHarness, FakeRisks]:
         ControlHarness(*(project(number) for number in range(1, 5))),
         FakeRisks(*unread),
     )
-    control.services = replace(control.services, risks_of=risks.of)
+    control.reader.risks = risks.of  # type: ignore[method-assign]
     return control, risks
 
 

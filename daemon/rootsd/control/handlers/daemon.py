@@ -9,10 +9,11 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.guard import CommandGuard
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
-from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
+from rootsd.control.services import ControlServices
 from rootsd.control.wardens import WardenRegistry
 from rootsd.core.labels import safe_label
 from rootsd.core.lasting_changes import opposite

@@ -9,7 +9,7 @@ the approval is then only for that session and only for reading.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -18,12 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed, refuse_unshown
-from rootsd.control.facts import (
-    ReadOrigins,
-    RefreshWorktrees,
-    no_origins,
-    no_refresh,
-)
+from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import (
     dropped_project_items,
@@ -33,11 +28,12 @@ from rootsd.control.items import (
     worktree_items,
 )
 from rootsd.control.plain_commands import note_taken_off
+from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import check_label, check_name, check_tag, is_glob
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
 from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
 from rootsd.control.services import ControlServices
-from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
+from rootsd.control.session_requests import SessionRequests
 from rootsd.core.access import Access, stricter_access
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
@@ -70,7 +66,6 @@ from rootsd.core.model import (
     Expiry,
     Identity,
     IncompleteReason,
-    Parent,
     Presence,
     Project,
     SessionKey,
@@ -92,13 +87,6 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
-
-IsAtWork = Callable[[ProjectObserved], Awaitable[bool]]
-
-
-async def nobody_at_work(_: ProjectObserved) -> bool:
-    """Return False for each project."""
-    return False
 
 
 def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
@@ -130,44 +118,22 @@ _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    discovery = services.discovery
-    selector = ProjectSelector(
-        services.ledger,
-        services.real_path,
-        discovery.propose,
-        discovery.observe_project,
-        discovery.look_again,
-        discovery.why_unsafe,
-        services.origins_of,
-    )
+    ledger, discovery, reader = services.ledger, services.discovery, services.reader
+    selector = ProjectSelector(ledger, services.real_path, discovery, reader)
     return DecisionHandlers(
-        services.ledger,
-        selector,
-        discovery.parents,
-        services.gate,
-        services.requests,
-        services.origins_of,
-        discovery.refresh_worktrees,
-        discovery.is_at_work,
+        ledger, selector, discovery, services.gate, services.requests, reader
     ).routes()
 
 
 class DecisionHandlers(Struct, frozen=True):
-    """Handles `DecideRequest`.
-
-    `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `is_at_work`
-    tells whether a program still works on an incomplete project.
-    """
+    """Handles `DecideRequest`. `requests` knows which sessions ask for folders."""
 
     ledger: Ledger
     selector: ProjectSelector
-    parents: Callable[[], Sequence[Parent]]
+    discovery: DiscoveryControl
     gate: ConfirmationGate
-    requests: SessionRequests = NO_SESSION_REQUESTS
-    origins_of: ReadOrigins = no_origins
-    refresh_worktrees: RefreshWorktrees = no_refresh
-    is_at_work: IsAtWork = nobody_at_work
+    requests: SessionRequests
+    reader: ProjectReader
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -203,7 +169,7 @@ class DecisionHandlers(Struct, frozen=True):
             if is_applied and chosen.unseen and request.verb is DecisionVerb.APPROVE:
                 await self._refuse_before_proposing(request, actor, chosen)
                 for folder in chosen.unseen:
-                    await self.selector.propose(folder.path)
+                    await self.discovery.propose(folder.path)
                     proposed.add(folder.path)
                 chosen = chosen.as_known(self.ledger.catalog)
             if is_applied and request.verb is DecisionVerb.DENY:
@@ -215,7 +181,7 @@ class DecisionHandlers(Struct, frozen=True):
             if is_applied:
                 for folder in chosen.unseen:
                     with suppress(RootsdError):  # the folder is gone, and stays denied
-                        await self.selector.propose(folder.path)
+                        await self.discovery.propose(folder.path)
             return decided
 
     async def _refuse_before_proposing(
@@ -235,7 +201,8 @@ class DecisionHandlers(Struct, frozen=True):
         if request.verb is not DecisionVerb.APPROVE:
             return
         for project in chosen.projects:
-            if project.observed.incomplete is not None and await self.is_at_work(_seen(project)):
+            is_incomplete = project.observed.incomplete is not None
+            if is_incomplete and await self.discovery.is_at_work(_seen(project)):
                 shown = safe_label(project.path, limit=None)
                 raise NotPresent(
                     f"{shown} is incomplete, and a program still works on it",
@@ -292,7 +259,7 @@ class DecisionHandlers(Struct, frozen=True):
         ends = expiries.after(lasts) if lasts is not None else None
         approves = request.verb is DecisionVerb.APPROVE
         if approves:
-            await self.refresh_worktrees([project.path for project in chosen.projects])
+            await self.discovery.refresh_worktrees([project.path for project in chosen.projects])
         origins = await self._origins_to_keep(request, chosen)
         found = await self._found_below(request, chosen)
         sessions = await self.requests.answered(request, chosen.projects)
@@ -345,7 +312,7 @@ class DecisionHandlers(Struct, frozen=True):
         """Return the origins that an approval records."""
         if request.verb is not DecisionVerb.APPROVE or request.effect is ApplyMode.DRY_RUN:
             return {}
-        return await self.origins_of(chosen.projects)
+        return await self.reader.origins(chosen.projects)
 
     async def _found_below(self, request: DecideRequest, chosen: ProjectSelection) -> FoundBelow:
         """Return what an approval would show clients that the catalog does not have."""
@@ -399,7 +366,7 @@ class DecisionHandlers(Struct, frozen=True):
     def _decided(
         self, chosen: ProjectSelection, after: Catalog, changed: set[bytes]
     ) -> DecideResult:
-        parents = self.parents()
+        parents = self.discovery.parents()
         known = [after.projects[p.path] for p in chosen.projects if p.path in after.projects]
         dropped = [p for p in chosen.projects if p.path not in after.projects]
         gone = [p for p in dropped if p.observed.presence is Presence.MISSING]

@@ -10,9 +10,10 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control import doctor_checks
+from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.exclusions import clause_of, remedy_for
 from rootsd.control.routes import Route, query_route
-from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
+from rootsd.control.services import ControlServices
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.exclusion import Exclusion
 from rootsd.core.labels import safe_label

@@ -20,9 +20,10 @@ import anyio
 from msgspec import Struct, field
 
 from rootsd import __version__
+from rootsd.control.daemon_parts import DaemonControl
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.routes import RequestContext, Result, Route, query_route
-from rootsd.control.services import ControlServices, DaemonControl
+from rootsd.control.services import ControlServices
 from rootsd.control.wardens import (
     ConnectedWarden,
     RootsFollower,

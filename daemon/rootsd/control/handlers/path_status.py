@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.exclusions import clause_of, explain_exclusion
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.references import (
     ReferenceResolver,
     canonical_path,
-    never_canonical,
     reference_to,
 )
 from rootsd.control.routes import Route, query_route
@@ -23,11 +23,10 @@ from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.errors import AmbiguousReference
-from rootsd.core.exclusion import Exclusion, ExclusionReason
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     IncompleteReason,
-    Parent,
     Presence,
     Project,
     PublishedRoot,
@@ -60,10 +59,8 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return PathStatusHandlers(
         services.ledger,
         services.real_path,
-        services.discovery.parents,
+        services.discovery,
         services.note_on,
-        services.discovery.why_unseen,
-        services.discovery.why_unsafe,
         services.is_canonical,
     ).routes()
 
@@ -71,18 +68,15 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 class PathStatusHandlers(Struct, frozen=True):
     """Handles `CheckQuery` and `WhyQuery`.
 
-    `real_path` is that of `rootsd.control.references`. `why_unseen` and `why_unsafe` are those of
-    `rootsd.control.services.DiscoveryControl`. `is_canonical` returns whether a path is known to
-    be canonical, and needs no thread.
+    `real_path` is that of `rootsd.control.references`. `is_canonical` returns whether a path is
+    known to be canonical, and needs no thread.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
-    parents: Callable[[], Sequence[Parent]]
+    discovery: DiscoveryControl
     note_on: NoteForPath
-    why_unseen: Callable[[bytes], Awaitable[Exclusion | None]]
-    why_unsafe: Callable[[bytes], Awaitable[str | None]]
-    is_canonical: Callable[[bytes], bool] = never_canonical
+    is_canonical: Callable[[bytes], bool]
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -149,7 +143,7 @@ class PathStatusHandlers(Struct, frozen=True):
             path=text_of(path),
             published=root is not None,
             root=None if root is None else root.name,
-            items=project_items(catalog, known, self.parents(), self.note_on),
+            items=project_items(catalog, known, self.discovery.parents(), self.note_on),
             voices=[] if project is None else _reasons(project, catalog),
             obstacles=await self._obstacles(query.path, path, project),
             warnings=[],
@@ -166,10 +160,10 @@ class PathStatusHandlers(Struct, frozen=True):
             if (reason := catalog.places.why_no_root(path)) is not None:
                 obstacles.append(reason)
             return [*obstacles, *await self._why_unknown(typed, path)]
-        hazard = await self.why_unsafe(project.path) if project.observed.hazard else None
+        hazard = await self.discovery.why_unsafe(project.path) if project.observed.hazard else None
         obstacles = _obstacles(project, catalog, hazard)
         if project.path != path:
-            unseen = await self.why_unseen(path)
+            unseen = await self.discovery.why_unseen(path)
             if unseen is not None and unseen.reason is ExclusionReason.IN_PROJECT:
                 obstacles.append(explain_exclusion(unseen, path))
         return obstacles
@@ -180,10 +174,10 @@ class PathStatusHandlers(Struct, frozen=True):
             return []
         reasons = []
         if (raw := _normal(typed)) != path:
-            link = await self.why_unseen(raw)
+            link = await self.discovery.why_unseen(raw)
             if link is not None and link.reason is ExclusionReason.LINK:
                 reasons.append(clause_of(link))
-        unseen = await self.why_unseen(path)
+        unseen = await self.discovery.why_unseen(path)
         if unseen is None:
             return [*reasons, "it was not there when rootsd looked last (rootsd scan)"]
         return [*reasons, explain_exclusion(unseen, path)]

@@ -9,7 +9,7 @@ import anyio
 from anyio import lowlevel, to_thread
 from msgspec import Struct
 
-from rootsd.control.facts import CollectFacts, ReadOrigins, ReadRisks, RefreshWorktrees, no_refresh
+from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.items import (
     NoteForPath,
     project_items,
@@ -17,6 +17,7 @@ from rootsd.control.items import (
     worktree_items,
 )
 from rootsd.control.listing import add_risks, matches_risk, matching_projects, unread_warnings
+from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
@@ -24,7 +25,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
-from rootsd.core.model import Actor, ActorKind, Parent, Project
+from rootsd.core.model import Actor, ActorKind, Project
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.guard import MAX_LOG_WAIT_S
@@ -52,30 +53,23 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return ProjectHandlers(
         services.ledger,
         services.real_path,
-        services.discovery.parents,
+        services.discovery,
         services.note_on,
-        services.facts_of,
-        services.risks_of,
-        services.origins_of,
-        services.discovery.refresh_worktrees,
+        services.reader,
     ).routes()
 
 
 class ProjectHandlers(Struct, frozen=True):
     """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
 
-    `real_path` is that of `rootsd.control.references`, and `refresh_worktrees` that of
-    `rootsd.control.handlers.decisions`.
+    `real_path` is that of `rootsd.control.references`.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
-    parents: Callable[[], Sequence[Parent]]
+    discovery: DiscoveryControl
     note_on: NoteForPath
-    facts_of: CollectFacts
-    risks_of: ReadRisks
-    origins_of: ReadOrigins
-    refresh_worktrees: RefreshWorktrees = no_refresh
+    reader: ProjectReader
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -102,7 +96,7 @@ class ProjectHandlers(Struct, frozen=True):
         warnings = unread_warnings(chosen, risks, query.risks)
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
-        origins = dict(await self.origins_of([p for p in back if p.path not in risks]))
+        origins = dict(await self.reader.origins([p for p in back if p.path not in risks]))
         origins |= {path: each.origin for path, each in risks.items() if each.origin}
         items = await self._items(catalog, chosen, origins)
         if query.risks is not RiskReading.NEVER:
@@ -126,7 +120,7 @@ class ProjectHandlers(Struct, frozen=True):
     ) -> list[ProjectItem]:
         """Return the items of `projects`. Let other tasks run in between: 20,000 take 0.3 s."""
         items: list[ProjectItem] = []
-        parents = self.parents()
+        parents = self.discovery.parents()
         for start in range(0, len(projects), ITEMS_PER_TURN):
             part = projects[start : start + ITEMS_PER_TURN]
             items += project_items(catalog, part, parents, self.note_on, origins)
@@ -139,8 +133,10 @@ class ProjectHandlers(Struct, frozen=True):
         if reading is RiskReading.NEVER:
             return {}
         if reading is RiskReading.THOROUGH:
-            return await self.risks_of(projects, _THOROUGH_S)
-        return await self.risks_of(projects, _QUICK_S) if len(projects) <= QUICK_PROJECTS else {}
+            return await self.reader.risks(projects, _THOROUGH_S)
+        if len(projects) > QUICK_PROJECTS:
+            return {}
+        return await self.reader.risks(projects, _QUICK_S)
 
     async def next_pending(self, query: NextPendingQuery) -> ProjectListing:
         """Wait for pending projects that the client does not know, and return them."""
@@ -164,14 +160,14 @@ class ProjectHandlers(Struct, frozen=True):
         revision, catalog = self.ledger.revision, self.ledger.catalog
         resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
-        seen = await self.facts_of(chosen)
+        seen = await self.reader.facts(chosen)
         origins = {
             project.path: origin
             for project, facts in zip(chosen, seen, strict=True)
             if facts is not None and (origin := facts["origin"])
         }
-        items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
-        await self.refresh_worktrees([project.path for project in chosen])
+        items = project_items(catalog, chosen, self.discovery.parents(), self.note_on, origins)
+        await self.discovery.refresh_worktrees([project.path for project in chosen])
         for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees

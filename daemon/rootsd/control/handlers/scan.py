@@ -9,11 +9,12 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.exclusions import left_out_sentence
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.control.references import canonical_path
 from rootsd.control.routes import RequestContext, Route
-from rootsd.control.services import ControlServices, DiscoveryControl
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label

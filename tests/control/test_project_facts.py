@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rootsd.control.facts import FactsCollector, no_facts
+from rootsd.control.project_reader import ProjectReader
 from rootsd.core.model import Parent, Presence, Project, ProjectKind
-from rootsd.helper.client import UnavailableHelper
+from rootsd.helper.client import Helper, UnavailableHelper
 from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION
 from support.helper_process import real_helper
 from support.repositories import make_repository, raw
@@ -21,6 +21,10 @@ def _at(number: int, path: bytes, **observed: object) -> Project:
     return replace(known, path=path, observed=seen)
 
 
+def _reader(helper: Helper, *parents: Parent) -> ProjectReader:
+    return ProjectReader(helper, lambda: parents, lambda _: True)
+
+
 async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
     count = 2 * MAX_PROJECTS_PER_QUESTION + 1
     projects = []
@@ -29,7 +33,7 @@ async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
         (tmp_path / str(number) / "go.mod").write_text(f"module m{number}")
         projects.append(_at(number, raw(tmp_path / str(number))))
     with real_helper() as helper:
-        facts = await FactsCollector(helper, lambda: ()).facts_of(projects)
+        facts = await _reader(helper).facts(projects)
     assert [each and each["declared_names"] for each in facts] == [[f"m{n}"] for n in range(count)]
 
 
@@ -46,7 +50,7 @@ async def test_the_innermost_parent_decides_which_files_are_project_files(tmp_pa
     expected = (["Justfile"], [{"concern": "nested", "path": "nested", "detail": "project"}])
     with real_helper() as helper:
         for looked in (helper, UnavailableHelper("a test")):
-            (facts,) = await FactsCollector(looked, lambda: parents).facts_of([_at(1, raw(one))])
+            (facts,) = await _reader(looked, *parents).facts([_at(1, raw(one))])
             assert facts is not None
             assert (facts["project_files"], facts["findings"]) == expected
 
@@ -54,9 +58,7 @@ async def test_the_innermost_parent_decides_which_files_are_project_files(tmp_pa
 async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     with real_helper() as helper:
-        (facts,) = await FactsCollector(helper, lambda: ()).facts_of(
-            [_at(1, raw(tmp_path / "one"))]
-        )
+        (facts,) = await _reader(helper).facts([_at(1, raw(tmp_path / "one"))])
     assert facts is not None
     assert facts["last_commit"] is not None
     assert facts["last_commit"]["summary"] == "one"
@@ -67,17 +69,12 @@ async def test_unreachable_projects_and_uris_are_not_read() -> None:
     missing = _at(1, b"/none", presence=Presence.MISSING)
     uri = replace(project(2), path=b"https://example.org")
     uri = replace(uri, observed=replace(uri.observed, kind=ProjectKind.URI))
-    assert await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
-        [missing, uri]
-    ) == [None, None]
-    assert await no_facts([missing]) == [None]
+    assert await _reader(UnavailableHelper("a test")).facts([missing, uri]) == [None, None]
 
 
 async def test_without_a_helper_the_daemon_reads_the_facts(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
-    (facts,) = await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
-        [_at(1, raw(tmp_path / "one"))]
-    )
+    (facts,) = await _reader(UnavailableHelper("a test")).facts([_at(1, raw(tmp_path / "one"))])
     assert facts is not None
     assert facts["branch"] == "main"
     assert facts["last_commit"] is None

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from rootsd.control.facts import RiskReader, no_risks
+from rootsd.control.project_reader import ProjectReader
 from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.helper.client import NoAnswer, UnavailableHelper
 from rootsd.helper.protocol import HelperTask, decode, encode
@@ -70,24 +70,24 @@ async def test_each_project_gets_its_own_risks(tmp_path: Path) -> None:
         (tmp_path / f"{number}" / f"{number}.pem").touch()
         projects.append(_at(raw(tmp_path / f"{number}")))
     with real_helper() as helper:
-        found = await RiskReader(helper, _responds).of(projects, HANG_GUARD)
-    without = await RiskReader(UnavailableHelper("a test"), _responds).of(projects, HANG_GUARD)
+        found = await ProjectReader(helper, tuple, _responds).risks(projects, HANG_GUARD)
+    absent = UnavailableHelper("a test")
+    without = await ProjectReader(absent, tuple, _responds).risks(projects, HANG_GUARD)
     assert found == without
     names = [found[each.path].findings[0]["path"] for each in projects]
     assert names == [f"{number}.pem" for number in range(len(projects))]
-    assert await no_risks(projects, 1.0) == {}
 
 
 async def test_a_project_that_hangs_its_worker_costs_only_its_own_risks() -> None:
     helper = FakeHelper(hanging=frozenset((PATHS[3], PATHS[-1])))
-    found = await RiskReader(helper, _responds).of(EVERYTHING, HANG_GUARD)
+    found = await ProjectReader(helper, tuple, _responds).risks(EVERYTHING, HANG_GUARD)
     assert set(PATHS) - found.keys() == {PATHS[3], PATHS[-1]}
     assert found[PATHS[4]] == _risks(b"/p4")
     assert helper.asked.count([PATHS[3]]) == 1
 
 
 async def test_projects_for_which_a_worker_had_no_time_are_asked_about_again() -> None:
-    found = await RiskReader(FakeHelper(size=3), _responds).of(EVERYTHING, HANG_GUARD)
+    found = await ProjectReader(FakeHelper(size=3), tuple, _responds).risks(EVERYTHING, HANG_GUARD)
     assert [found[path] for path in PATHS] == [_risks(path) for path in PATHS]
 
 
@@ -99,14 +99,16 @@ async def test_folders_that_are_away_or_do_not_respond_are_not_read() -> None:
         _at(b"/hung"),
         _at(b"/here"),
     ]
-    found = await RiskReader(helper, lambda path: path != b"/hung").of(projects, HANG_GUARD)
+    found = await ProjectReader(helper, tuple, lambda path: path != b"/hung").risks(
+        projects, HANG_GUARD
+    )
     assert helper.asked == [[b"/here"]]
     assert found.keys() == {b"/here"}
 
 
 async def test_no_project_is_read_after_the_time_limit() -> None:
     helper = FakeHelper()
-    assert await RiskReader(helper, _responds).of(EVERYTHING, 0.0) == {}
+    assert await ProjectReader(helper, tuple, _responds).risks(EVERYTHING, 0.0) == {}
     assert helper.asked == []
 
 
@@ -121,10 +123,10 @@ async def test_a_read_that_does_not_end_is_given_up(silence: threading.Event) ->
     def responds(path: bytes) -> bool:
         return path != PATHS[-1] or silence.wait(HANG_GUARD)
 
-    reader = RiskReader(FakeHelper(), responds)
+    reader = ProjectReader(FakeHelper(), tuple, responds)
     started = time.monotonic()
     with anyio.fail_after(HANG_GUARD):
-        found = await reader.of(EVERYTHING, 0.2)
+        found = await reader.risks(EVERYTHING, 0.2)
     assert time.monotonic() - started < HANG_GUARD / 2
     assert PATHS[0] in found
     assert PATHS[-1] not in found
