@@ -16,7 +16,8 @@ from rootsd.control import callers
 from rootsd.control.guard import CommandGuard
 from rootsd.control.guarded_connection import ChallengeNeeded, GuardedConnection
 from rootsd.control.routes import GuardedCommand
-from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange, ProgramsChange
+from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb, SettingChange
+from rootsd.core.encoding import AllowedPrograms
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.model import ActorKind
@@ -106,7 +107,7 @@ async def test_an_agent_is_refused_and_recorded(
         with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
             await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
         assert "your own terminal" in refusal.value.remedy
-    assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
+    assert [note.text for note in notes.kept if isinstance(note, AuditNote)] == ["approve api"] * 2
     assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
     told = guard.refused.unseen
     assert told is not None
@@ -129,8 +130,8 @@ async def test_a_flood_of_attempts_is_counted_and_not_completely_stored(
     process_table.seconds += 60
     await attempt()
     last = notes.kept[-1]
-    assert isinstance(last, Attempt)
-    assert last.what == "approve api (980 more like it)"
+    assert isinstance(last, AuditNote)
+    assert last.text == "approve api (980 more like it)"
 
 
 async def test_an_order_is_refused_even_if_the_refusal_cannot_be_stored(
@@ -344,8 +345,9 @@ async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
 ) -> None:
     await guard.note_command("down", FakePeer(91))
     (note,) = notes.kept
-    assert isinstance(note, Attempt)
-    assert (note.what, note.verb) == ("down", ChangeVerb.AGENT_COMMAND)
+    assert isinstance(note, AuditNote)
+    assert (note.text, note.verb) == ("down", ChangeVerb.AGENT_COMMAND)
+    assert note.actor is not None
     assert "Claude Code started it" in note.actor.detail
     kept = guard.agent_commands.unseen
     assert kept is not None
@@ -365,7 +367,7 @@ async def test_a_command_of_a_person_or_an_unreadable_caller_is_not_recorded(
     process_table.blind = False
     await guard.set_guard(Guard.OFF, PERSON)
     await guard.note_command("down", FakePeer(91))
-    assert [note for note in notes.kept if isinstance(note, Attempt)] == []
+    assert [note for note in notes.kept if isinstance(note, AuditNote)] == []
     assert guard.agent_commands.unseen is None
 
 
@@ -397,7 +399,7 @@ async def test_a_new_guard_setting_takes_effect_and_is_stored(
     guard: CommandGuard, notes: Notes
 ) -> None:
     await guard.set_guard(Guard.OFF, PERSON)
-    assert notes.kept == [GuardChange(Guard.OFF, PERSON)]
+    assert notes.kept == [SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET)]
     assert (
         await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
     ).kind is ActorKind.PERSON
@@ -557,7 +559,9 @@ async def test_an_unknown_program_is_refused_by_name_until_a_person_allows_it(
     assert it.value.remedy == "rootsd guard allow /usr/bin/my-host"
     allowed = frozenset({"/usr/bin/my-host"})
     await guard.set_allowed(allowed, PERSON, ChangeVerb.PROGRAM_ALLOWED)
-    assert notes.kept[-1] == ProgramsChange(allowed, PERSON)
+    assert notes.kept[-1] == SettingChange(
+        AllowedPrograms(allowed), PERSON, ChangeVerb.PROGRAM_ALLOWED
+    )
     assert (
         await GuardedConnection(guard, FakePeer(95)).admit(ORDER, None)
     ).kind is ActorKind.PERSON

@@ -19,7 +19,8 @@ from rootsd.control.routes import ConnectionState
 from rootsd.control.server import serve_control
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
-from rootsd.core.changes import FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import Busy
 from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
@@ -257,7 +258,7 @@ async def test_the_focus_narrows_a_warden_without_a_scope() -> None:
     await control.ask(TagRequest(("p1",), CWD, on=("go",)))
     async with connected(control) as warden:
         await warden.follow("claude")
-        change = FocusChange("go", PERSON)
+        change = SettingChange(FocusRecord("go"), PERSON, ChangeVerb.FOCUS_SET)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await warden.view()).keys() == {P1}
 
@@ -269,7 +270,7 @@ async def test_a_warden_that_follows_the_focus_changes_with_it_at_once() -> None
         answer = await warden.follow("claude", focus=True)
         assert by_path(answer["view"]) == {}
         for tag, shown in (("go", {P1}), (None, set[str]())):
-            change = FocusChange(tag, PERSON)
+            change = SettingChange(FocusRecord(tag), PERSON, ChangeVerb.FOCUS_SET)
             refocus = partial(Focus.for_new_sessions, tag=tag)
             await control.world.ledger.change_focus(change, refocus)
             assert (await warden.view()).keys() == shown
@@ -478,6 +479,6 @@ async def test_a_follower_of_roots_is_no_confined_program() -> None:
         change = (await follower.next())["params"]
         assert ([*by_path(change["roots"])], change["roots"]["denied"]) == ([P1], [INNER])
         assert await confined(control) == []
-        change = FocusChange("go", PERSON)
+        change = SettingChange(FocusRecord("go"), PERSON, ChangeVerb.FOCUS_SET)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await follower.next())["params"]["focus"] == "go"

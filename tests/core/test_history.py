@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from rootsd.core.access import Access
 from rootsd.core.changes import (
-    Attempt,
+    AuditNote,
     AuditRecord,
     Change,
     ChangeVerb,
-    GuardChange,
-    ProgramsChange,
     ProjectChange,
     RuleChange,
+    SettingChange,
 )
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard import Guard
@@ -64,9 +63,11 @@ from support.sample_decisions import (
 )
 
 NOTES: list[AuditRecord] = [
-    GuardChange(Guard.OFF, PERSON),
-    ProgramsChange(frozenset({"/home/ann/bin/nu"}), PERSON),
-    Attempt("approve \u2022", PERSON),
+    SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET),
+    SettingChange(
+        AllowedPrograms(frozenset({"/home/ann/bin/nu"})), PERSON, ChangeVerb.PROGRAM_ALLOWED
+    ),
+    AuditNote(ChangeVerb.REFUSED, "approve \u2022", PERSON),
 ]
 
 

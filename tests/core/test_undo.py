@@ -7,19 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from rootsd.core import undo
-from rootsd.core.changes import (
-    Attempt,
-    AuditRecord,
-    Change,
-    ChangeVerb,
-    ConfigurationChange,
-    ParentChange,
-    PlainCommand,
-    ProjectChange,
-)
+from rootsd.core.changes import AuditNote, AuditRecord, Change, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.model import Actor, ActorKind, Project, Verdict
+from rootsd.core.paths import text_of
 from rootsd.core.undo import last_undoable_order, plan_undo, undone_events
 from support.sample_decisions import (
     PERSON,
@@ -71,9 +63,16 @@ def test_the_newest_order_is_undone_with_all_its_events() -> None:
 
 
 def test_undone_refused_and_observed_events_are_not_undoable() -> None:
-    events = history([APPROVED], [DENIED], [UNDONE], [Attempt("x", PERSON)], [GRANTED])
+    events = history(
+        [APPROVED], [DENIED], [UNDONE], [AuditNote(ChangeVerb.REFUSED, "x", PERSON)], [GRANTED]
+    )
     assert seqs(last_undoable_order(events)) == [1]
-    assert last_undoable_order(history([LAPSED], [GRANTED], [Attempt("x", PERSON)])) == ()
+    assert (
+        last_undoable_order(
+            history([LAPSED], [GRANTED], [AuditNote(ChangeVerb.REFUSED, "x", PERSON)])
+        )
+        == ()
+    )
 
 
 def test_grants_of_rules_are_not_part_of_an_order() -> None:
@@ -110,7 +109,7 @@ def test_after_an_undo_the_decision_before_is_on_top() -> None:
         ([[APPROVED], [DENIED], [UNDONE]], 3, "cannot be undone", "rootsd log"),
         ([[APPROVED], [LAPSED]], 2, "not decided by a person", "rootsd approve REF"),
         ([[GRANTED]], 1, "not decided by a person", "rootsd approve REF"),
-        ([[Attempt("x", PERSON)]], 1, "changed nothing", "rootsd log"),
+        ([[AuditNote(ChangeVerb.REFUSED, "x", PERSON)]], 1, "changed nothing", "rootsd log"),
     ],
 )
 def test_an_impossible_undo_is_refused_with_the_reason(
@@ -134,39 +133,51 @@ def test_each_undo_is_mapped_to_the_event_it_took_back() -> None:
     assert {seq: event.seq for seq, event in undone_events(events).items()} == {4: 3, 5: 1}
 
 
-REMOVED = ParentChange(b"/src/a b", ChangeVerb.PARENT_REMOVED, PERSON)
+REMOVED = AuditNote(ChangeVerb.PARENT_REMOVED, text_of(b"/src/a b"), PERSON)
 LASTING: Mapping[str, tuple[AuditRecord, str, str]] = {
     "parent rm": (REMOVED, "removed the parent /src/a b", "rootsd parent add '/src/a b'"),
     "parent add": (
-        ParentChange(b"/src", ChangeVerb.PARENT_ADDED, PERSON),
+        AuditNote(ChangeVerb.PARENT_ADDED, text_of(b"/src"), PERSON),
         "added the parent /src",
         "rootsd parent rm /src",
     ),
     "edit": (
-        ParentChange(b"/src", ChangeVerb.PARENT_REMOVED, None),
+        AuditNote(ChangeVerb.PARENT_REMOVED, text_of(b"/src"), None),
         "removed the parent /src",
         "rootsd parent add /src",
     ),
     "config": (
-        ConfigurationChange("notify changed", PERSON),
+        AuditNote(ChangeVerb.CONFIGURATION_CHANGED, "notify changed", PERSON),
         "of the configuration .notify changed.",
         "rootsd config edit",
     ),
-    "add": (PlainCommand("add '/a b'", PERSON), "was rootsd add '/a b'", "rootsd forget '/a b'"),
-    "forget": (PlainCommand("forget /a", PERSON), "was rootsd forget /a", "rootsd add /a"),
+    "add": (
+        AuditNote(ChangeVerb.COMMAND, "add '/a b'", PERSON),
+        "was rootsd add '/a b'",
+        "rootsd forget '/a b'",
+    ),
+    "forget": (
+        AuditNote(ChangeVerb.COMMAND, "forget /a", PERSON),
+        "was rootsd forget /a",
+        "rootsd add /a",
+    ),
     "connect": (
-        PlainCommand("connect x --allow-tools", PERSON),
+        AuditNote(ChangeVerb.COMMAND, "connect x --allow-tools", PERSON),
         "was rootsd connect x --allow-tools",
         "rootsd disconnect x",
     ),
-    "sync": (PlainCommand("sync rm x", PERSON), "was rootsd sync rm x", "rootsd sync add x"),
+    "sync": (
+        AuditNote(ChangeVerb.COMMAND, "sync rm x", PERSON),
+        "was rootsd sync rm x",
+        "rootsd sync add x",
+    ),
     "host": (
-        PlainCommand("deny --host=box -- x", PERSON),
+        AuditNote(ChangeVerb.COMMAND, "deny --host=box -- x", PERSON),
         "was rootsd deny --host=box -- x",
         "ssh box rootsd undo --dry-run",
     ),
     "unsafe": (
-        PlainCommand("add /\x1b[2J", PERSON),
+        AuditNote(ChangeVerb.COMMAND, "add /\x1b[2J", PERSON),
         "was rootsd add",
         "rootsd forget '/\\u{1b}[2J'",
     ),
@@ -211,5 +222,7 @@ def test_a_decision_after_a_change_that_stays_is_undone() -> None:
 
 
 def test_what_an_agent_did_is_not_the_last_command_of_the_person() -> None:
-    agent = ParentChange(b"/src", ChangeVerb.PARENT_REMOVED, Actor(ActorKind.CALLER, "an agent"))
+    agent = AuditNote(
+        ChangeVerb.PARENT_REMOVED, text_of(b"/src"), Actor(ActorKind.CALLER, "an agent")
+    )
     assert seqs(last_undoable_order(history([APPROVED], [agent]))) == [1]

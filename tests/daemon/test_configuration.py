@@ -12,11 +12,11 @@ import anyio
 import pytest
 
 from rootsd.config.configuration import Config, parse_config, read_config
-from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
+from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.errors import BadConfig
+from rootsd.core.paths import text_of
 from rootsd.daemon.configuration import (
     IN_FORCE_FILE,
-    RecordedChange,
     ReloadableConfig,
     describe_changes,
 )
@@ -40,10 +40,10 @@ class TakenConfiguration:
 
     def __init__(self) -> None:
         self.configs: list[Config] = []
-        self.changes: list[RecordedChange] = []
+        self.changes: list[AuditNote] = []
         self._news = anyio.Event()
 
-    async def over(self, config: Config, changes: Sequence[RecordedChange]) -> None:
+    async def over(self, config: Config, changes: Sequence[AuditNote]) -> None:
         self.configs.append(config)
         self.changes += changes
         self._news.set()
@@ -196,10 +196,10 @@ async def test_changes_are_recorded_with_the_caller(home: Path) -> None:
         file.write_text(parent(home / path, f"depth = {depth}\n"))
         await configuration.reload(taken.over, PERSON)
     assert taken.changes == [
-        ParentChange(a, ChangeVerb.PARENT_ADDED, PERSON),
-        ConfigurationChange(f"parent {home}/a changed: depth", PERSON),
-        ParentChange(b, ChangeVerb.PARENT_ADDED, PERSON),
-        ParentChange(a, ChangeVerb.PARENT_REMOVED, PERSON),
+        AuditNote(ChangeVerb.PARENT_ADDED, text_of(a), PERSON),
+        AuditNote(ChangeVerb.CONFIGURATION_CHANGED, f"parent {home}/a changed: depth", PERSON),
+        AuditNote(ChangeVerb.PARENT_ADDED, text_of(b), PERSON),
+        AuditNote(ChangeVerb.PARENT_REMOVED, text_of(a), PERSON),
     ]
 
 
@@ -226,7 +226,7 @@ async def test_the_next_start_knows_what_changed_while_no_daemon_ran(home: Path)
     file, state = home / "config.toml", home / "state"
     state.mkdir(mode=0o700)
 
-    def started() -> list[RecordedChange]:
+    def started() -> list[AuditNote]:
         config = read_config(bytes(file))
         configuration = ReloadableConfig(bytes(file), config, lambda: NOON)
         changes = [*configuration.changes_since(state)]
@@ -235,13 +235,13 @@ async def test_the_next_start_knows_what_changed_while_no_daemon_ran(home: Path)
 
     assert started() == [], "the first start has nothing to compare with"
     file.write_text('[[parent]]\npath = "~/a"\n')
-    assert started() == [ParentChange(bytes(home / "a"), ChangeVerb.PARENT_ADDED, None)]
+    assert started() == [AuditNote(ChangeVerb.PARENT_ADDED, text_of(bytes(home / "a")), None)]
     assert started() == [], "the control: each change is told once"
     file.write_text('[[parent]]\npath = "~/b"\n[notify]\nenabled = false\n')
     assert started() == [
-        ParentChange(bytes(home / "b"), ChangeVerb.PARENT_ADDED, None),
-        ParentChange(bytes(home / "a"), ChangeVerb.PARENT_REMOVED, None),
-        ConfigurationChange("notify changed", None),
+        AuditNote(ChangeVerb.PARENT_ADDED, text_of(bytes(home / "b")), None),
+        AuditNote(ChangeVerb.PARENT_REMOVED, text_of(bytes(home / "a")), None),
+        AuditNote(ChangeVerb.CONFIGURATION_CHANGED, "notify changed", None),
     ]
     file.unlink()
     assert len(started()) == 2

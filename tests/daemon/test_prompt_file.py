@@ -15,7 +15,8 @@ from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.changes import FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.inputs import ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.core.throttle import TokenBucket
@@ -50,7 +51,7 @@ class Scene:
         await self.ledger.observe([ProjectObserved(path, ProjectKind.GIT, identity(number))])
 
     async def set_focus(self, tag: str | None) -> None:
-        note = FocusChange(tag, PERSON)
+        note = SettingChange(FocusRecord(tag), PERSON, ChangeVerb.FOCUS_SET)
         await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
 
     @asynccontextmanager

@@ -17,18 +17,12 @@ from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import (
-    Attempt,
+    AuditNote,
     AuditRecord,
     Change,
-    ConfigurationChange,
-    FocusChange,
-    GuardChange,
-    ParentChange,
-    PlainCommand,
-    PolicyChange,
-    ProgramsChange,
     ProjectChange,
     RuleChange,
+    SettingChange,
 )
 from rootsd.core.errors import RootsdError
 from rootsd.core.expiry import ClockReading
@@ -102,15 +96,7 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
-            case GuardChange() | ProgramsChange() | FocusChange():
-                pass
-            case (
-                ParentChange()
-                | PolicyChange()
-                | ConfigurationChange()
-                | PlainCommand()
-                | Attempt()
-            ):
+            case SettingChange() | AuditNote():
                 pass
 
     def _enter(self) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb
+from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb
 from rootsd.core.errors import RootsdError
 from rootsd.core.guard import Caller, describe_caller
 from rootsd.core.labels import safe_label
@@ -127,6 +127,6 @@ class AttemptRecorder:
         more = f" ({missed - 1} more like it)" if missed > 1 else ""
         actor = Actor(ActorKind.CALLER, f"{by}: {why}")
         try:
-            await self._note(Attempt(words + more, actor, self._verb))
+            await self._note(AuditNote(self._verb, words + more, actor))
         except RootsdError as error:
             log.warning("the store did not record a command: %s", error)

@@ -17,7 +17,8 @@ from rootsd.control.callers import CallerFinder
 from rootsd.control.process_view import ProcessView
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
-from rootsd.core.changes import AuditRecord, ChangeVerb, GuardChange, ProgramsChange
+from rootsd.core.changes import AuditRecord, ChangeVerb, SettingChange
+from rootsd.core.encoding import AllowedPrograms
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, check_caller
 from rootsd.core.labels import safe_label
@@ -93,7 +94,7 @@ class CommandGuard:
 
         Raises what the store raises. The old mode then stays, unless the new one is the strictest.
         """
-        change = GuardChange(guard, actor, verb)
+        change = SettingChange(guard, actor, verb)
         if guard is Guard.TERMINAL:  # the strictest mode applies even if the disk refuses it
             self.guard = guard
         await self._note(change)
@@ -106,7 +107,7 @@ class CommandGuard:
         """
         for program in sorted(programs - self.allowed):
             self._check_can_be_allowed(program)
-        await self._note(ProgramsChange(programs, actor, verb))
+        await self._note(SettingChange(AllowedPrograms(programs), actor, verb))
         self.allowed = programs
 
     def _check_can_be_allowed(self, program: str) -> None:

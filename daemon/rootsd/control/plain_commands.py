@@ -6,7 +6,7 @@ import logging
 import shlex
 from collections.abc import Iterable
 
-from rootsd.core.changes import ChangeVerb, PlainCommand, ProjectChange
+from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Actor
 from rootsd.core.paths import text_of
@@ -24,7 +24,7 @@ async def note_plain_commands(ledger: Ledger, commands: Iterable[str], actor: Ac
     """
     if not actor.kind.may_decide:
         return
-    notes = [PlainCommand(command, actor) for command in commands]
+    notes = [AuditNote(ChangeVerb.COMMAND, command, actor) for command in commands]
     try:
         await ledger.note(*notes)
     except RootsdError as error:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from rootsd.core.encoding import AllowedPrograms, FocusRecord
 from rootsd.core.guard import Guard
 from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
@@ -66,91 +67,30 @@ class RuleChange(Struct, frozen=True):
     actor: Actor
 
 
-class GuardChange(Struct, frozen=True):
-    """A new setting of the guard."""
+class SettingChange(Struct, frozen=True):
+    """A new setting: the guard, the programs that it allows, or the focus."""
 
-    after: Guard
+    after: Guard | AllowedPrograms | FocusRecord
     actor: Actor
-    verb: ChangeVerb = ChangeVerb.GUARD_SET
-
-
-class ProgramsChange(Struct, frozen=True):
-    """The programs that a person has added to those that the guard knows, after a change."""
-
-    after: frozenset[str]
-    actor: Actor
-    verb: ChangeVerb = ChangeVerb.PROGRAM_ALLOWED
-
-
-class FocusChange(Struct, frozen=True):
-    """A new focus: the tag that narrows sessions, or None."""
-
-    after: str | None
-    actor: Actor
-    verb: ChangeVerb = ChangeVerb.FOCUS_SET
-
-
-class Attempt(Struct, frozen=True):
-    """A command or a request of a caller that may not decide. `what` describes it, safe to show.
-
-    The guard refused the command. If the verb is `AGENT_COMMAND`, it decides nothing, and the
-    daemon carried it out. If it is `REQUESTED`, a client asked for a folder.
-    """
-
-    what: str
-    actor: Actor
-    verb: ChangeVerb = ChangeVerb.REFUSED
-
-
-class ParentChange(Struct, frozen=True):
-    """A parent that was added to the configuration or removed from it, as `verb` says.
-
-    `actor` is the caller whose command changed the configuration, or None if the file was edited
-    in another way.
-    """
-
-    path: bytes
     verb: ChangeVerb
-    actor: Actor | None
 
 
-class PolicyChange(Struct, frozen=True):
-    """The machine's policy changed. `summary` says what it is now and is safe to show."""
+class AuditNote(Struct, frozen=True):
+    """An event in the history without an outcome. `verb` says what kind of event.
 
-    summary: str
-    actor: Actor | None = None
-    verb: ChangeVerb = ChangeVerb.POLICY_CHANGED
-
-
-class ConfigurationChange(Struct, frozen=True):
-    """Settings that changed, beside the list of parents. `summary` names them, safe to show.
-
-    `actor` is the caller whose command changed them, or None if the file was edited.
+    `text` is the path of a parent, a summary of the policy or of what changed in the
+    configuration, or a command. It is safe to show, except for a path or a person's command.
+    `actor` is None for a file that was edited. With `REFUSED`, the guard refused the command. With
+    `AGENT_COMMAND`, the daemon carried it out, since it decides nothing. With `REQUESTED`, a
+    client asked for a folder.
     """
 
-    summary: str
-    actor: Actor | None
-    verb: ChangeVerb = ChangeVerb.CONFIGURATION_CHANGED
-
-
-class PlainCommand(Struct, frozen=True):
-    """A person's command that changed something, but no decision. `what` is not safe to show."""
-
-    what: str
-    actor: Actor
-    verb: ChangeVerb = ChangeVerb.COMMAND
+    verb: ChangeVerb
+    text: str
+    actor: Actor | None = None
 
 
 Change = ProjectChange | RuleChange
 """A change of the catalog."""
-AuditRecord = (
-    GuardChange
-    | ProgramsChange
-    | FocusChange
-    | ParentChange
-    | PolicyChange
-    | ConfigurationChange
-    | PlainCommand
-    | Attempt
-)
+AuditRecord = SettingChange | AuditNote
 """An event in the history that does not change the catalog."""

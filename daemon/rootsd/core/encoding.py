@@ -161,9 +161,9 @@ class ProjectRecord(Struct, frozen=True):
 
 
 class FocusRecord(Struct, frozen=True):
-    """The tag that narrows sessions without a scope of their own."""
+    """The tag that narrows sessions without a scope of their own, or None."""
 
-    tag: str
+    tag: str | None
 
 
 class AllowedPrograms(Struct, frozen=True):

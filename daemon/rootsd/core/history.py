@@ -24,19 +24,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.core.changes import (
-    Attempt,
+    AuditNote,
     AuditRecord,
     Change,
     ChangeVerb,
-    ConfigurationChange,
-    FocusChange,
-    GuardChange,
-    ParentChange,
-    PlainCommand,
-    PolicyChange,
-    ProgramsChange,
     ProjectChange,
     RuleChange,
+    SettingChange,
 )
 from rootsd.core.encoding import (
     AllowedPrograms,
@@ -68,6 +62,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
+from rootsd.core.paths import bytes_of
 from rootsd.core.record import BadRecord
 from rootsd.core.transition import make_lapse
 
@@ -267,41 +262,33 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
             yield _UnsealedEvent(change.actor, change.verb, subject, _project_body(change.after))
         case ProjectChange():
             return
-        case GuardChange() | ProgramsChange() | FocusChange():
-            yield _unsealed_setting(change)
-        case _:
-            yield _UnsealedEvent(change.actor, change.verb, _subject_of(change), None)
+        case SettingChange():
+            yield _UnsealedEvent(change.actor, change.verb, *_setting(change.after))
+        case AuditNote(verb=verb, text=text):
+            subject = EventSubject(_KIND_OF_NOTE[verb], bytes_of(text))
+            yield _UnsealedEvent(change.actor, verb, subject, None)
 
 
-def _unsealed_setting(change: GuardChange | ProgramsChange | FocusChange) -> _UnsealedEvent:
-    body: str | None
-    match change:
-        case GuardChange(after=guard):
-            subject, body = GUARD_SUBJECT, encode_guard(guard)
-        case ProgramsChange(after=programs):
-            subject = PROGRAMS_SUBJECT
-            body = encode_programs(AllowedPrograms(programs)) if programs else None
-        case FocusChange(after=tag):
-            subject = FOCUS_SUBJECT
-            body = encode_focus(FocusRecord(tag)) if tag is not None else None
-    return _UnsealedEvent(change.actor, change.verb, subject, body)
+def _setting(after: Guard | AllowedPrograms | FocusRecord) -> tuple[EventSubject, str | None]:
+    match after:
+        case Guard():
+            return GUARD_SUBJECT, encode_guard(after)
+        case AllowedPrograms(programs=programs):
+            return PROGRAMS_SUBJECT, encode_programs(after) if programs else None
+        case FocusRecord(tag=tag):
+            return FOCUS_SUBJECT, None if tag is None else encode_focus(after)
 
 
-def _subject_of(
-    change: ParentChange | PolicyChange | ConfigurationChange | PlainCommand | Attempt,
-) -> EventSubject:
-    match change:
-        case ParentChange(path=path):
-            return EventSubject(SubjectKind.PARENT, path)
-        case PolicyChange(summary=text):
-            kind = SubjectKind.POLICY
-        case ConfigurationChange(summary=text):
-            kind = SubjectKind.CONFIGURATION
-        case PlainCommand(what=text):
-            kind = SubjectKind.COMMAND
-        case Attempt(what=text):
-            kind = SubjectKind.ATTEMPT
-    return EventSubject(kind, text.encode("utf-8", "surrogateescape"))
+_KIND_OF_NOTE = {
+    ChangeVerb.PARENT_ADDED: SubjectKind.PARENT,
+    ChangeVerb.PARENT_REMOVED: SubjectKind.PARENT,
+    ChangeVerb.POLICY_CHANGED: SubjectKind.POLICY,
+    ChangeVerb.CONFIGURATION_CHANGED: SubjectKind.CONFIGURATION,
+    ChangeVerb.COMMAND: SubjectKind.COMMAND,
+    ChangeVerb.REFUSED: SubjectKind.ATTEMPT,
+    ChangeVerb.AGENT_COMMAND: SubjectKind.ATTEMPT,
+    ChangeVerb.REQUESTED: SubjectKind.ATTEMPT,
+}
 
 
 def _project_body(project: Project | None) -> str | None:

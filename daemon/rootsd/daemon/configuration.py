@@ -23,10 +23,11 @@ from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
 from rootsd.config.configuration import MAX_BYTES, Config, parse_config, read_config
-from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
+from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.errors import BadConfig, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent
+from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.watched_file import DEBOUNCE_S, WatchedFile
 from rootsd.files.private_files import path_exists, read_private_file, replace_private_file
@@ -36,8 +37,7 @@ from rootsd.wire.daemon import ConfigStatus
 
 log = logging.getLogger(__name__)
 
-RecordedChange = ParentChange | ConfigurationChange
-ApplyConfig = Callable[[Config, Sequence[RecordedChange]], Awaitable[None]]
+ApplyConfig = Callable[[Config, Sequence[AuditNote]], Awaitable[None]]
 
 IN_FORCE_FILE = "config-in-force.toml"
 
@@ -72,7 +72,7 @@ class ReloadableConfig:
         """Return the configuration in force."""
         return self._config
 
-    def changes_since(self, state: Path) -> Sequence[RecordedChange]:
+    def changes_since(self, state: Path) -> Sequence[AuditNote]:
         """Return what changed since a daemon last used the folder `state`, as edits of the file.
 
         Without a copy that can be read, nothing is known to have changed.
@@ -155,26 +155,30 @@ def describe_changes(old: Config, new: Config) -> list[str]:
     return [*_parent_differences(old, new), *_setting_differences(old, new)]
 
 
-def recorded_changes(old: Config, new: Config, actor: Actor | None) -> list[RecordedChange]:
+def recorded_changes(old: Config, new: Config, actor: Actor | None) -> list[AuditNote]:
     """Return the parents that `new` adds and removes, in its order, and then all other changes."""
     others = [*_altered_parents(old, new), *_setting_differences(old, new)]
     return [
         *_parent_changes(old, new, actor),
-        *([ConfigurationChange("; ".join(others), actor)] if others else ()),
+        *(
+            [AuditNote(ChangeVerb.CONFIGURATION_CHANGED, "; ".join(others), actor)]
+            if others
+            else ()
+        ),
     ]
 
 
-def _parent_changes(old: Config, new: Config, actor: Actor | None) -> list[ParentChange]:
+def _parent_changes(old: Config, new: Config, actor: Actor | None) -> list[AuditNote]:
     before = {parent.path for parent in old.parents}
     after = {parent.path for parent in new.parents}
     return [
         *(
-            ParentChange(parent.path, ChangeVerb.PARENT_ADDED, actor)
+            AuditNote(ChangeVerb.PARENT_ADDED, text_of(parent.path), actor)
             for parent in new.parents
             if parent.path not in before
         ),
         *(
-            ParentChange(parent.path, ChangeVerb.PARENT_REMOVED, actor)
+            AuditNote(ChangeVerb.PARENT_REMOVED, text_of(parent.path), actor)
             for parent in old.parents
             if parent.path not in after
         ),

@@ -38,7 +38,7 @@ from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ChangeVerb, PolicyChange
+from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.errors import RootsdError
 from rootsd.core.guard import Guard
 from rootsd.core.model import Actor, Focus, LapseReason, PublishedRoot
@@ -46,7 +46,7 @@ from rootsd.core.paths import RefusedPlaces
 from rootsd.core.policy import MachinePolicy
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
-from rootsd.daemon.configuration import RecordedChange, ReloadableConfig
+from rootsd.daemon.configuration import ReloadableConfig
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, HelperProbe, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
@@ -475,7 +475,7 @@ class Daemon:
         """End the daemon."""
         self._stopping.set()
 
-    async def _apply_config(self, config: Config, changes: Sequence[RecordedChange]) -> None:
+    async def _apply_config(self, config: Config, changes: Sequence[AuditNote]) -> None:
         await self._ledger.set_places(config.with_configured_places(self._places))
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
@@ -485,7 +485,7 @@ class Daemon:
         await self._note_changes(changes)
         await to_thread.run_sync(self._configuration.keep_copy, self._state, config)
 
-    async def _note_changes(self, changes: Sequence[RecordedChange]) -> None:
+    async def _note_changes(self, changes: Sequence[AuditNote]) -> None:
         for change in changes:
             try:
                 await self._ledger.note(change)
@@ -499,7 +499,7 @@ class Daemon:
         hidden = [p.path for p in projects if p.observed.hazard is LapseReason.POLICY]
         self._recheck(hidden)
         try:
-            await self._ledger.note(PolicyChange(summary))
+            await self._ledger.note(AuditNote(ChangeVerb.POLICY_CHANGED, summary))
         except RootsdError as error:
             log.warning("the store did not record a change of the policy: %s", error)
 

@@ -42,7 +42,7 @@ import anyio
 from anyio import lowlevel
 
 from rootsd.core.catalog import Catalog, identities_behind
-from rootsd.core.changes import AuditRecord, Change, FocusChange
+from rootsd.core.changes import AuditRecord, Change, SettingChange
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import (
     Approve,
@@ -313,7 +313,7 @@ class Ledger:
         """Save audit records, which no catalog contains. Raises the error of the store."""
         await self._queue.write(notes)
 
-    async def change_focus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
+    async def change_focus(self, note: SettingChange, change: Callable[[Focus], Focus]) -> None:
         """Save and apply a new focus, which changes what the sessions without a scope see.
 
         Raises the error of the store. The focus is then unchanged.

@@ -10,18 +10,12 @@ from msgspec.structs import replace
 
 from rootsd.control.handlers.audit_log import log_items
 from rootsd.control.routes import RequestContext
-from rootsd.core.changes import (
-    Attempt,
-    ChangeVerb,
-    GuardChange,
-    ParentChange,
-    ProjectChange,
-    RuleChange,
-)
+from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange, RuleChange, SettingChange
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Caller, Guard
 from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
 from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.core.paths import text_of
 from rootsd.core.processes import Lineage
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
@@ -55,8 +49,8 @@ def test_every_kind_of_event_has_a_text() -> None:
         decide(approved(1)),
         odd,
         add(replace(rule(1, Verdict.DENIED), pattern=b"/home/ann/x\x1b*")),
-        GuardChange(Guard.OFF, PERSON),
-        Attempt("approve api", CALLER),
+        SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET),
+        AuditNote(ChangeVerb.REFUSED, "approve api", CALLER),
     ]
     first, second, ruled, guard, refused = log_items(events_for(changes, NOON, CHAIN_START))
     assert (first["seq"], first["verb"], first["at"]) == (1, "approved", "2026-03-04T12:00:00Z")
@@ -82,8 +76,8 @@ def test_an_approval_that_includes_a_git_directory_says_so() -> None:
 
 def test_a_change_of_a_parent_has_its_path_and_its_actor() -> None:
     changes = [
-        ParentChange(b"/home/ann/src", ChangeVerb.PARENT_ADDED, PERSON),
-        ParentChange(b"/home/ann/\xff", ChangeVerb.PARENT_REMOVED, None),
+        AuditNote(ChangeVerb.PARENT_ADDED, text_of(b"/home/ann/src"), PERSON),
+        AuditNote(ChangeVerb.PARENT_REMOVED, text_of(b"/home/ann/\xff"), None),
     ]
     added, removed = log_items(events_for(changes, NOON, CHAIN_START))
     assert (added["verb"], added["path"], added["actor"]) == (
@@ -117,7 +111,11 @@ def test_a_reinstated_rule_is_listed_by_its_number() -> None:
 
 
 def test_an_event_without_an_order_has_no_actor() -> None:
-    events = events_for([decide(approved(1)), GuardChange(Guard.OFF, PERSON)], NOON, CHAIN_START)
+    events = events_for(
+        [decide(approved(1)), SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET)],
+        NOON,
+        CHAIN_START,
+    )
     lapsed, usual = log_items(lapse_all_approvals(fold(events), NOON))
     assert (lapsed["verb"], lapsed["actor"]) == ("lapsed", None)
     assert (usual["verb"], usual["what"], usual["by"]) == ("guard set", "the usual", None)

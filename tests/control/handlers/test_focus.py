@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.core.changes import FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import UnknownProject
 from rootsd.core.model import Focus, Ruling
 from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusTarget, SetFocusRequest
@@ -20,7 +21,9 @@ async def test_a_focus_is_stored_and_does_not_change_the_published_set() -> None
     assert (told["tag"], told["roots"], told["warnings"]) == ("work", ["p1"], [])
     assert await control.ask(FocusQuery()) == told
     assert control.world.ledger.catalog is before
-    assert control.world.saver.batches == [(FocusChange("work", PERSON),)]
+    assert control.world.saver.batches == [
+        (SettingChange(FocusRecord("work"), PERSON, ChangeVerb.FOCUS_SET),)
+    ]
     assert control.world.ledger.focus == Focus("work", 1)
 
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from rootsd.control.routes import ConnectionState
 from rootsd.core.access import Access
-from rootsd.core.changes import FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import (
     ProjectKind,
@@ -178,7 +179,10 @@ async def test_sessions_confined_programs_and_the_focus_are_followed() -> None:
         assert update["projects"] == []
         assert update["confined"] is None
         ledger = control.world.ledger
-        await ledger.change_focus(FocusChange("t", PERSON), lambda f: f.for_new_sessions("t"))
+        await ledger.change_focus(
+            SettingChange(FocusRecord("t"), PERSON, ChangeVerb.FOCUS_SET),
+            lambda f: f.for_new_sessions("t"),
+        )
         assert (await screen.next())["focus"] == "t"
 
 

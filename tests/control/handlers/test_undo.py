@@ -10,7 +10,7 @@ import pytest
 from rootsd.control import plain_commands
 from rootsd.control.routes import RequestContext
 from rootsd.core.access import Access
-from rootsd.core.changes import Attempt, ChangeVerb, ProjectChange
+from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo, IdentityChanged, RootsdError
 from rootsd.core.guard import Guard
 from rootsd.core.inputs import ProjectGone
@@ -211,15 +211,15 @@ async def test_undo_takes_back_no_earlier_command_than_the_last(
 async def test_control_without_a_trace_of_a_command_undo_takes_back_an_earlier_one(
     monkeypatch: pytest.MonkeyPatch, command: Callable[[ControlHarness], Awaitable[None]]
 ) -> None:
-    monkeypatch.setattr(plain_commands, "PlainCommand", _nothing_to_note)
+    monkeypatch.setattr(plain_commands, "AuditNote", _refusal_instead)
     control = await an_approved_set(1)
     await command(control)
     await undo(control)
     assert await control.world.told() == set()
 
 
-def _nothing_to_note(what: str, actor: Actor) -> Attempt:
-    return Attempt(what, actor)
+def _refusal_instead(_: ChangeVerb, text: str, actor: Actor) -> AuditNote:
+    return AuditNote(ChangeVerb.REFUSED, text, actor)
 
 
 async def test_a_command_that_changed_nothing_leaves_no_trace() -> None:

@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.changes import Attempt
+from rootsd.core.changes import AuditNote
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, ProjectGone, ProjectObserved
 from rootsd.core.model import Actor, ActorKind, Project, ProjectKind, Rule, SessionKey, Verdict
@@ -106,10 +106,10 @@ class Clients:
             await self.world.ledger.execute(orders)
         await settled()
 
-    def attempts(self) -> list[Attempt]:
+    def attempts(self) -> list[AuditNote]:
         """The requests in the log."""
         saved = (each for batch in self.world.saver.batches for each in batch)
-        return [each for each in saved if isinstance(each, Attempt)]
+        return [each for each in saved if isinstance(each, AuditNote)]
 
     def is_waiting(self, where: bytes) -> bool:
         catalog = self.world.ledger.catalog
@@ -224,7 +224,7 @@ async def test_a_request_is_in_the_log_and_in_the_note_after_its_session_has_end
         await clients.submit(path(2))  # the ended request makes room
         assert clients.queue.last_note_on(path(1)) == said
         noted = clients.attempts()
-        assert [(each.verb.value, each.what) for each in noted] == [
+        assert [(each.verb.value, each.text) for each in noted] == [
             ("requested", f'{path(n).decode()}: "to fix it"') for n in (1, 2)
         ]
         assert noted[0].actor == Actor(ActorKind.CALLER, "an agent")

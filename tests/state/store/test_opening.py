@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.changes import Change, GuardChange
+from rootsd.core.changes import Change, ChangeVerb, SettingChange
 from rootsd.core.errors import Busy
 from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, HistoryState
@@ -79,7 +79,7 @@ def test_after_restoring_an_old_copy_approvals_are_pending(folder: Path, lost: C
 
 
 def test_a_loosened_guard_is_reset_with_the_approvals(folder: Path) -> None:
-    append(folder, *EVERYTHING, GuardChange(Guard.OFF, PERSON))
+    append(folder, *EVERYTHING, SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET))
     old = (folder / DATABASE_NAME).read_bytes()
     append(folder, decide(approved(7)))
     (folder / DATABASE_NAME).write_bytes(old)

@@ -11,14 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.changes import (
-    Attempt,
-    AuditRecord,
-    ChangeVerb,
-    FocusChange,
-    GuardChange,
-    ProjectChange,
-)
+from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb, ProjectChange, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import RootsdError
 from rootsd.core.guard import Guard
 from rootsd.core.history import fold, verify_chain
@@ -63,9 +57,9 @@ def test_a_new_store_is_empty_and_private(folder: Path) -> None:
 
 def test_the_guard_and_refused_attempts_survive_a_restart(folder: Path) -> None:
     notes: list[AuditRecord] = [
-        GuardChange(Guard.OFF, PERSON),
-        Attempt("approve it", PERSON),
-        GuardChange(Guard.TERMINAL, PERSON),
+        SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET),
+        AuditNote(ChangeVerb.REFUSED, "approve it", PERSON),
+        SettingChange(Guard.TERMINAL, PERSON, ChangeVerb.GUARD_SET),
     ]
     with closing(Store.open(folder, outside(folder))) as store:
         for note in notes:
@@ -78,11 +72,17 @@ def test_the_guard_and_refused_attempts_survive_a_restart(folder: Path) -> None:
 
 def test_the_focus_survives_a_restart_until_it_is_cleared(folder: Path) -> None:
     with closing(Store.open(folder, outside(folder))) as store:
-        store.append([FocusChange("work", PERSON), GuardChange(Guard.OFF, PERSON)], NOON)
+        store.append(
+            [
+                SettingChange(FocusRecord("work"), PERSON, ChangeVerb.FOCUS_SET),
+                SettingChange(Guard.OFF, PERSON, ChangeVerb.GUARD_SET),
+            ],
+            NOON,
+        )
     loaded = load(folder)
     assert (loaded.focus, loaded.guard) == ("work", Guard.OFF)
     with closing(Store.open(folder, outside(folder))) as store:
-        store.append([FocusChange(None, PERSON)], NOON)
+        store.append([SettingChange(FocusRecord(None), PERSON, ChangeVerb.FOCUS_SET)], NOON)
     assert load(folder).focus is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.changes import AuditRecord, Change, GuardChange
+from rootsd.core.changes import AuditRecord, Change, ChangeVerb, SettingChange
 from rootsd.core.guard import Guard
 from rootsd.core.history import HistoryEvent
 from rootsd.core.model import Verdict
@@ -122,7 +122,7 @@ STEPS: Story = (
     lambda number: add(rule(number, Verdict.APPROVED)),
     lambda number: add(rule(number, Verdict.DENIED)),
     lambda number: remove(rule(number, Verdict.DENIED)),
-    lambda _: GuardChange(Guard.TERMINAL, PERSON),
+    lambda _: SettingChange(Guard.TERMINAL, PERSON, ChangeVerb.GUARD_SET),
 )
 
 

@@ -33,7 +33,7 @@ from rootsd.control.routes import (
 from rootsd.control.services import ControlServices
 from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ChangeVerb, FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.errors import CallerRefused, CannotUndo, OrderRefused, UnknownRule
 from rootsd.core.guard import Guard
@@ -297,7 +297,7 @@ def _what(event: HistoryEvent) -> str:
             return guard.value
         case AllowedPrograms(programs=programs):
             return ", ".join(safe_label(each, limit=None) for each in sorted(programs))
-        case FocusRecord(tag=tag):
+        case FocusRecord(tag=str() as tag):
             return safe_label(tag)
         case _:
             pass
@@ -411,7 +411,7 @@ class UndoHandlers(Struct, frozen=True):
         before = step.before.outcome() if step.before else None
         if step.event.subject == FOCUS_SUBJECT:
             tag = before.tag if isinstance(before, FocusRecord) else None
-            note = FocusChange(tag, actor, ChangeVerb.UNDONE)
+            note = SettingChange(FocusRecord(tag), actor, ChangeVerb.UNDONE)
             await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
         elif step.event.subject == PROGRAMS_SUBJECT:
             programs = before.programs if isinstance(before, AllowedPrograms) else frozenset()

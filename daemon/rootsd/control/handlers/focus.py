@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
 from rootsd.control.services import ControlServices
-from rootsd.core.changes import FocusChange
+from rootsd.core.changes import ChangeVerb, SettingChange
+from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Focus
@@ -59,7 +60,9 @@ class FocusHandlers(Struct, frozen=True):
                     else focus.for_all_sessions(tag)
                 )
 
-            await self.ledger.change_focus(FocusChange(tag, actor), change)
+            await self.ledger.change_focus(
+                SettingChange(FocusRecord(tag), actor, ChangeVerb.FOCUS_SET), change
+            )
         return await self._status(tag)
 
     def _check_known(self, tag: str) -> None:

@@ -29,7 +29,7 @@ from typing import Protocol
 import anyio
 
 from rootsd.core.catalog import Catalog, paths_below
-from rootsd.core.changes import Attempt, ChangeVerb
+from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Observation, ProjectObserved
@@ -260,7 +260,7 @@ class RootRequestQueue:
         """Keep the request in the audit log, if the disk takes it."""
         actor = Actor(ActorKind.CALLER, request.who)
         try:
-            await self._ledger.note(Attempt(what, actor, ChangeVerb.REQUESTED))
+            await self._ledger.note(AuditNote(ChangeVerb.REQUESTED, what, actor))
         except RootsdError as error:
             log.warning("the request is not in the audit log: %s", error)
 
