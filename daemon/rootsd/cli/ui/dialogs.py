@@ -53,9 +53,12 @@ class Dialog(ModalScreen[None], Generic[Facts]):
     class Ready(Message):
         """The dialog takes input from now on."""
 
-    def __init__(self, title: str, read: Reader[Facts]) -> None:
+    def __init__(
+        self, title: str, read: Reader[Facts], show: Callable[[Facts], Awaitable[None]]
+    ) -> None:
+        """`show` shows what `read` returned."""
         super().__init__()
-        self._title, self._read = title, read
+        self._title, self._read, self._show_facts = title, read, show
         self.is_ready = False
         self.has_failed = False
 
@@ -76,7 +79,7 @@ class Dialog(ModalScreen[None], Generic[Facts]):
         try:
             facts = await self._read()
             if self.is_current:  # otherwise, Escape has closed it
-                await self.show_facts(facts)
+                await self._show_facts(facts)
         except RootsdError as error:
             self.has_failed = True
             if self.is_current:
@@ -87,10 +90,6 @@ class Dialog(ModalScreen[None], Generic[Facts]):
         self.set_focus(self.query_one(TextView) if self.has_failed else self.first_field())
         self.is_ready = True
         self.post_message(self.Ready())
-
-    async def show_facts(self, facts: Facts) -> None:
-        """Show what was read."""
-        raise NotImplementedError
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -113,9 +112,11 @@ class TextDialog(Dialog[Sequence[Paragraph]]):
         Binding("escape,q,enter", "dismiss(None)", show=False)
     ]
 
-    async def show_facts(self, facts: Sequence[Paragraph]) -> None:
-        """Show the text."""
-        self.query_one(TextView).show(facts)
+    def __init__(self, title: str, read: Reader[Sequence[Paragraph]]) -> None:
+        super().__init__(title, read, self._show_text)
+
+    async def _show_text(self, text: Sequence[Paragraph]) -> None:
+        self.query_one(TextView).show(text)
 
 
 Order = TypeVar("Order", bound=ControlRequest)
@@ -140,7 +141,7 @@ class ConfirmDialog(Dialog[Question[Order]]):
     def __init__(
         self, title: str, read: Reader[Question[Order]], confirmed: Callable[[Order], None]
     ) -> None:
-        super().__init__(title, read)
+        super().__init__(title, read, self._show_question)
         self._confirmed = confirmed
         self._question: Question[Order] | None = None
 
@@ -151,11 +152,10 @@ class ConfirmDialog(Dialog[Question[Order]]):
             Word(" n no ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def show_facts(self, facts: Question[Order]) -> None:
-        """Show the question, and what it is about."""
-        self._question = facts
-        self.query_one(".title", Label).update(facts.title)
-        self.query_one(TextView).show(facts.paragraphs)
+    async def _show_question(self, question: Question[Order]) -> None:
+        self._question = question
+        self.query_one(".title", Label).update(question.title)
+        self.query_one(TextView).show(question.paragraphs)
 
     def action_yes(self) -> None:
         """Answer with yes, unless there is nothing to confirm."""
@@ -212,7 +212,7 @@ class ApproveDialog(Dialog[ApprovalFacts]):
         read: Reader[ApprovalFacts],
         approved: Callable[[DecideRequest, Mapping[str, Any]], None],
     ) -> None:
-        super().__init__(_title(len(targets)), read)
+        super().__init__(_title(len(targets)), read, self._show_plan)
         self._targets, self._approved = targets, approved
         self._plan: Mapping[str, Any] = {}
         self._asking: Sequence[Mapping[str, Any]] = ()
@@ -225,7 +225,7 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def show_facts(self, facts: ApprovalFacts) -> None:
+    async def _show_plan(self, facts: ApprovalFacts) -> None:
         """Show the plan, and make the fields that have a use in it."""
         self._plan, self._asking = facts.plan, facts.asking
         asking = [
@@ -351,7 +351,7 @@ class FocusDialog(Dialog[None]):
         focus: str | None,
         chosen: Callable[[SetFocusRequest], None],
     ) -> None:
-        super().__init__("Focus on a tag", _nothing_to_read)
+        super().__init__("Focus on a tag", _nothing_to_read, self._show_tags)
         self._tags, self._focus, self._chosen = tags, focus, chosen
 
     def key_words(self) -> Sequence[Word]:
@@ -361,9 +361,8 @@ class FocusDialog(Dialog[None]):
             Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def show_facts(self, facts: None) -> None:
+    async def _show_tags(self, _: None) -> None:
         """Show the tags, and make the fields."""
-        del facts
         self.query_one(TextView).show(
             [
                 Paragraph("focus", self._focus or "none: sessions see all roots"),
