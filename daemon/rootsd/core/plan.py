@@ -89,10 +89,9 @@ def derive_grants(
     for path in sorted(paths):
         project = judged.projects.get(path)
         if project is not None and _can_be_granted(project, judged):
-            is_confirmed = path in confirmed
-            grant = _grant_for(project, judged, now, is_confirmed=is_confirmed)
+            grant = _grant_for(project, judged, now, confirmed)
             if grant is not None:
-                by_person = is_confirmed or project.ruling.by_person
+                by_person = path in confirmed or project.ruling.by_person
                 named = replace(project.ruling, name=judged.name_of(project), by_person=by_person)
                 yield replace(project, ruling=_with_grant(named, grant))
 
@@ -133,7 +132,7 @@ def _may_have_been_revoked(project: Project) -> bool:
 
 
 def _grant_for(
-    project: Project, judged: Catalog, now: datetime, *, is_confirmed: bool
+    project: Project, judged: Catalog, now: datetime, confirmed: Container[bytes]
 ) -> Grant | None:
     identity = project.observed.identity
     assert identity is not None, "_can_be_granted checked it"
@@ -151,7 +150,7 @@ def _grant_for(
     if main is None or since_ns is None:
         return None
     blocker = inheritance_blocker(project, context)
-    if blocker is None or (blocker is InheritanceBlocker.OLDER and is_confirmed):
+    if blocker is None or (blocker is InheritanceBlocker.OLDER and project.path in confirmed):
         actor = Actor(ActorKind.MAIN_CHECKOUT, safe_label(main, limit=None))
         return Grant(actor, identity, now, since_ns)
     return None

@@ -66,7 +66,10 @@ def uses_of(
     The first one may be rootsd itself, as the caller of a command. `allowed` has what a person has
     added, as `allowance` returns it.
     """
-    return [_use_in(chain, place, allowed) for place in range(len(chain))]
+    uses = [_use_in(chain, place, allowed) for place in range(len(chain))]
+    return [
+        None if use is ProgramUse.ROOTSD and place > 0 else use for place, use in enumerate(uses)
+    ]
 
 
 def allowance(process: Process) -> str:
@@ -147,9 +150,9 @@ def _use_in(chain: ProcessChain, place: int, allowed: Collection[str]) -> Progra
         case ProgramSight.HIDDEN:
             return _hidden_use(process, chain[place + 1 :])
         case ProgramSight.OUT_OF_REACH:
-            return _use_by_name(process, is_caller=place == 0)
+            return _use_by_name(process)
         case ProgramSight.SEEN:
-            return _use_by_path(process, allowed, is_caller=place == 0)
+            return _use_by_path(process, allowed)
 
 
 def _hidden_use(process: Process, above: ProcessChain) -> ProgramUse | None:
@@ -161,19 +164,17 @@ def _hidden_use(process: Process, above: ProcessChain) -> ProgramUse | None:
     return named if not above or above[0].sight is ProgramSight.OF_ROOT else None
 
 
-def _use_by_name(process: Process, *, is_caller: bool) -> ProgramUse | None:
+def _use_by_name(process: Process) -> ProgramUse | None:
     name = _text(process.name).partition(":")[0]
     words = (name, *(base_name(word) for word in process.arguments[:1]))
     if any(is_interpreter(word) for word in words):
-        return _use_of_script(process, frozenset(), is_caller=is_caller)
+        return _use_of_script(process, frozenset())
     return _BY_CUT_NAME.get(name) or next(
         (_PROGRAMS[form] for form in _forms(name) if form in _PROGRAMS), None
     )
 
 
-def _use_by_path(
-    process: Process, allowed: Collection[str], *, is_caller: bool
-) -> ProgramUse | None:
+def _use_by_path(process: Process, allowed: Collection[str]) -> ProgramUse | None:
     path = _path(process)
     if not path:
         return None
@@ -181,14 +182,14 @@ def _use_by_path(
     if not INTERPRETERS.isdisjoint(forms):
         if _is_editor_on_its_interpreter(process, path):
             return ProgramUse.EDITOR
-        return _use_of_script(process, allowed, is_caller=is_caller)
+        return _use_of_script(process, allowed)
     if path in allowed:
         return ProgramUse.ALLOWED
     if _editor_folder(path) and EDITOR_SERVER.fullmatch(basename(path)):
         return ProgramUse.EDITOR
     if not MULTICALL.isdisjoint(forms) and process.arguments:
         forms = {base_name(process.arguments[0]).lstrip("-")}
-    if is_caller and "rootsd" in forms and is_system_place(path):
+    if "rootsd" in forms and is_system_place(path):
         return ProgramUse.ROOTSD
     use = next((_PROGRAMS[form] for form in forms if form in _PROGRAMS), None)
     if is_system_place(path):
@@ -226,16 +227,14 @@ def _is_editor_on_its_interpreter(process: Process, path: str) -> bool:
     return bool(folder) and _editor_folder(normpath(script)) == folder
 
 
-def _use_of_script(
-    process: Process, allowed: Collection[str], *, is_caller: bool
-) -> ProgramUse | None:
+def _use_of_script(process: Process, allowed: Collection[str]) -> ProgramUse | None:
     identity = _script_identity(process)
     if not identity:
         return None
     if identity in allowed:
         return ProgramUse.ALLOWED
     name = identity.rpartition(_MODULE)[2] if _MODULE in identity else basename(identity)
-    if is_caller and name == "rootsd":
+    if name == "rootsd":
         return ProgramUse.ROOTSD
     if not is_system_place(identity):
         return None

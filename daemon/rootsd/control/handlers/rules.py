@@ -80,7 +80,7 @@ class RuleHandlers(Struct, frozen=True):
             self._refuse_home_folder(pattern)
         catalog = self.ledger.catalog
         if known := _existing_rule(catalog, request.verdict, pattern):
-            return self._result(known, catalog, catalog, is_new=False)
+            return self._result(known, catalog, catalog)
         lapsed = None
         if request.verdict is Verdict.APPROVED:
             lapsed = _existing_rule(catalog, Verdict.PENDING, pattern)
@@ -90,7 +90,10 @@ class RuleHandlers(Struct, frozen=True):
         now, confirmation = await self._carry_out(ruling, request)
         number = now.rules[-1].number if lapsed is None else lapsed.number
         rule = next(rule for rule in now.rules if rule.number == number)
-        return self._result(rule, now, now, confirmation, is_new=True)
+        result = self._result(rule, now, now, confirmation)
+        result["is_new"] = True
+        result["warnings"] += self._unwatched(rule)
+        return result
 
     async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
         """Remove a rule. Raises UnknownRule."""
@@ -99,7 +102,7 @@ class RuleHandlers(Struct, frozen=True):
         if rule is None:
             raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
         after, confirmation = await self._carry_out(RemoveRule(request.number, actor), request)
-        return self._result(rule, before, after, confirmation, is_new=False)
+        return self._result(rule, before, after, confirmation)
 
     async def _carry_out(
         self,
@@ -134,34 +137,30 @@ class RuleHandlers(Struct, frozen=True):
         matched_in: Catalog,
         now: Catalog,
         confirmation: ConfirmationItem | None = None,
-        *,
-        is_new: bool,
     ) -> RuleResult:
+        """Return the answer about a rule that is not new, with the projects that it covers."""
         covered = _covered(rule, matched_in)
         present = [now.projects[p.path] for p in covered if p.path in now.projects]
         result = RuleResult(
             revision=self.ledger.revision,
             rule=_rule_item(rule, covered),
-            is_new=is_new,
+            is_new=False,
             items=project_items(now, present, self.parents()),
-            warnings=[
-                *_policy_warnings(rule, present, now),
-                *self._unwatched(rule, is_new=is_new),
-            ],
+            warnings=_policy_warnings(rule, present, now),
         )
         if confirmation is not None:
             result["confirmation"] = confirmation
         return result
 
-    def _unwatched(self, rule: Rule, *, is_new: bool) -> list[str]:
-        """Return a warning if no parent has the folders of a new approve rule.
+    def _unwatched(self, rule: Rule) -> list[str]:
+        """Return a warning if no parent has the folders of an approve rule.
 
         Nobody has seen what is there. A parent that is added later has it published, unasked.
         """
         folder, _ = split_pattern(rule.pattern)
         parents = [parent.path for parent in self.parents()]
         watched = any(contains(each, folder) or contains(folder, each) for each in parents)
-        if watched or not is_new or rule.verdict is not Verdict.APPROVED:
+        if watched or rule.verdict is not Verdict.APPROVED:
             return []
         shown = safe_label(folder, limit=None)
         return [
