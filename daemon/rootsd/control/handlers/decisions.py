@@ -1,10 +1,7 @@
 """Handle approve, deny, and forget: decide about projects, or preview the decision.
 
 A request is resolved to projects once and planned once. If another request changes the catalog in
-between, both steps start over.
-
-A session may have requested the folder that a person approves. Unless the person says otherwise,
-the approval is then only for that session and only for reading.
+between, both steps start over. `decision_orders` has what the orders of a request are.
 """
 
 from __future__ import annotations
@@ -19,6 +16,12 @@ from msgspec.structs import replace
 
 from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed, refuse_unshown
 from rootsd.control.daemon_parts import DiscoveryControl
+from rootsd.control.decision_orders import (
+    DecisionFacts,
+    check_incomplete,
+    orders_of,
+    rule_orders,
+)
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import (
     dropped_project_items,
@@ -29,57 +32,41 @@ from rootsd.control.items import (
 )
 from rootsd.control.plain_commands import note_taken_off
 from rootsd.control.project_reader import ProjectReader
-from rootsd.control.references import check_label, check_name, check_tag, is_glob
+from rootsd.control.references import check_label, check_name, check_tag
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
-from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
+from rootsd.control.selection import ProjectSelection, ProjectSelector
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
-from rootsd.core.access import Access, stricter_access
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
-from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import (
-    IdentityChanged,
     NameTaken,
     NotPresent,
     OrderRefused,
     RootsdError,
     UnknownProject,
 )
-from rootsd.core.inputs import (
-    Approve,
-    ApproveRule,
-    ConfirmedWorktree,
-    Deny,
-    Forget,
-    ProjectObserved,
-    Reinstate,
-    VerdictOrder,
-)
 from rootsd.core.inputs import Order as LedgerOrder
+from rootsd.core.inputs import (
+    ProjectObserved,
+)
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
     Actor,
     ActorKind,
-    Expiry,
-    Identity,
-    IncompleteReason,
     Presence,
     Project,
-    SessionKey,
     Verdict,
 )
 from rootsd.core.paths import text_of
 from rootsd.core.plan import Plan
 from rootsd.core.shared_git import GitAccess, shared_git
-from rootsd.core.transition import incomplete_error, is_only_named
 from rootsd.state.ledger import Conflict, Ledger
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
     ApplyMode,
-    ApprovalScope,
     DecideRequest,
     DecideResult,
     DecisionVerb,
@@ -87,30 +74,6 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
-
-
-def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
-    """Return the only session that the approval is for, or None if it is for all sessions.
-
-    An approval with an expiry is for all sessions.
-    """
-    is_for_all = request.span is ApprovalScope.ALWAYS or request.lasts is not None
-    return None if is_for_all else key
-
-
-def access_for(request: DecideRequest, project: Project, key: SessionKey | None) -> Access:
-    """Return the access that the approval gives.
-
-    If the request names no access, an approved project keeps the access that it has.
-    """
-    if request.access is not None:
-        return request.access
-    decision = project.ruling.decision
-    is_approved = decision is not None and decision.verdict is Verdict.APPROVED
-    if decision is not None and is_approved and decision.session in (None, key):
-        return decision.access
-    return Access.READ_WRITE if key is None else Access.READ
-
 
 _MAX_PREVIEW_LINES = 20
 _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
@@ -162,27 +125,43 @@ class DecisionHandlers(Struct, frozen=True):
 
     async def _carry_out_now(self, request: DecideRequest, actor: Actor) -> DecideResult:
         proposed: set[bytes] = set()
+        chosen = await self._choose(request, actor, proposed)
         while True:
-            chosen = await self.selector.choose(request)
-            is_applied = request.effect is ApplyMode.APPLY
-            await self._refuse_at_work(request, chosen)
-            if is_applied and chosen.unseen and request.verb is DecisionVerb.APPROVE:
-                await self._refuse_before_proposing(request, actor, chosen)
-                for folder in chosen.unseen:
-                    await self.discovery.propose(folder.path)
-                    proposed.add(folder.path)
-                chosen = chosen.as_known(self.ledger.catalog)
-            if is_applied and request.verb is DecisionVerb.DENY:
-                proposed.update(folder.path for folder in chosen.unseen)
             try:
-                decided = await self._carry_out(request, actor, chosen, proposed)
-            except Conflict:
-                continue  # another request came first, so resolve and plan with the new catalog
-            if is_applied:
-                for folder in chosen.unseen:
-                    with suppress(RootsdError):  # the folder is gone, and stays denied
-                        await self.discovery.propose(folder.path)
-            return decided
+                decided = await self._decide(request, actor, chosen, proposed)
+                break
+            except Conflict:  # another request came first, so resolve with the new catalog
+                chosen = await self._choose(request, actor, proposed)
+            except OrderRefused:
+                # In a selection, one project that has just changed does not stop the others.
+                unchanged = chosen.without_changed(self.ledger.catalog)
+                if request.select is Selection.NAMED or not 0 < len(unchanged) < len(chosen):
+                    raise
+                chosen = unchanged
+        if request.effect is ApplyMode.APPLY:
+            for folder in chosen.unseen:
+                with suppress(RootsdError):  # the folder is gone, and stays denied
+                    await self.discovery.propose(folder.path)
+        return decided
+
+    async def _choose(
+        self, request: DecideRequest, actor: Actor, proposed: set[bytes]
+    ) -> ProjectSelection:
+        """Return the projects of the request, and add the unknown ones to `proposed`.
+
+        They also get into the catalog if the request is going to approve them.
+        """
+        chosen = await self.selector.choose(request)
+        await self._refuse_at_work(request, chosen)
+        if request.effect is ApplyMode.DRY_RUN or request.verb is DecisionVerb.FORGET:
+            return chosen
+        proposed.update(folder.path for folder in chosen.unseen)
+        if request.verb is DecisionVerb.APPROVE and chosen.unseen:
+            await self._refuse_before_proposing(request, actor, chosen)
+            for folder in chosen.unseen:
+                await self.discovery.propose(folder.path)
+            return chosen.as_known(self.ledger.catalog)
+        return chosen
 
     async def _refuse_before_proposing(
         self, request: DecideRequest, actor: Actor, chosen: ProjectSelection
@@ -192,8 +171,8 @@ class DecisionHandlers(Struct, frozen=True):
         An approval that is refused then leaves no trace.
         """
         planned = replace(request, effect=ApplyMode.DRY_RUN)
-        would = await self._carry_out(planned, actor, chosen, ())
-        _check_incomplete(request, chosen)
+        would = await self._decide(planned, actor, chosen, ())
+        check_incomplete(request, chosen)
         refuse_unshown(would.get("confirmation"), request.confirmed)
 
     async def _refuse_at_work(self, request: DecideRequest, chosen: ProjectSelection) -> None:
@@ -246,17 +225,19 @@ class DecisionHandlers(Struct, frozen=True):
         lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_PREVIEW_LINES]]
         return [*lines, f"and {more} more"] if more > 0 else lines
 
-    async def _carry_out(
+    async def _decide(
         self,
         request: DecideRequest,
         actor: Actor,
         chosen: ProjectSelection,
         proposed: Container[bytes],
     ) -> DecideResult:
-        """Decide about the `chosen` projects. The request itself has added those in `proposed`."""
+        """Decide about the `chosen` projects. The request itself has added those in `proposed`.
+
+        Raises Conflict if another request decided about one of them in the meantime, and
+        OrderRefused if one of them has changed on the disk.
+        """
         _check_new_name(request, chosen)
-        expiries, lasts = self.ledger.expiries, request.lasts
-        ends = expiries.after(lasts) if lasts is not None else None
         approves = request.verb is DecisionVerb.APPROVE
         if approves:
             await self.discovery.refresh_worktrees([project.path for project in chosen.projects])
@@ -264,45 +245,16 @@ class DecisionHandlers(Struct, frozen=True):
         found = await self._found_below(request, chosen)
         sessions = await self.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
-        known = chosen.catalog if chosen.unseen else before
-        confirmed = _confirmed_worktrees(request, known)
-        included = _included_checkouts(request, known)
-        accepted = _accepted_incomplete(request, chosen)
-        while True:
-            orders = [
-                _verdict_order(
-                    request,
-                    each,
-                    actor,
-                    ends or expiries.end_of_lapsed(each),
-                    _ApprovalContext(
-                        origins.get(each.path),
-                        sessions.get(each.path),
-                        confirmed.get(each.path, ()),
-                        included.get(each.path),
-                        each.path in proposed,
-                        accepted.get(each.path),
-                    ),
-                )
-                for each in chosen.projects
-            ]
-            fresh, renewed = _with_effect(request, chosen.catalog, orders)
-            try:
-                inputs = [*_rule_orders(chosen, actor), *chosen.unseen, *fresh]
-                made = await self._applied(request, inputs, chosen.projects, found)
-                break
-            except OrderRefused:
-                # In a selection, one project that has just changed does not stop the others.
-                unchanged = chosen.without_changed(self.ledger.catalog)
-                if request.select is Selection.NAMED or not 0 < len(unchanged) < len(chosen):
-                    raise
-                chosen = unchanged
+        facts = DecisionFacts(actor, self.ledger.expiries, origins, sessions, proposed)
+        orders = orders_of(request, chosen, chosen.catalog if chosen.unseen else before, facts)
+        inputs = [*rule_orders(chosen, actor), *chosen.unseen, *orders.fresh]
+        made = await self._applied(request, inputs, chosen.projects, found)
         if request.effect is ApplyMode.APPLY:
             await note_taken_off(self.ledger, made, actor)
-        answer = self._decided(chosen, made.catalog, {order.path for order in fresh})
+        answer = self._decided(chosen, made.catalog, {order.path for order in orders.fresh})
         if approves:
             self._add_publication_facts(chosen, before, made.catalog, answer)
-            _add_notes_on_chosen(chosen, renewed, answer)
+            _add_notes_on_chosen(chosen, orders.renewed, answer)
         await self._add_confirmation(request, _Effect(before, made, found), answer)
         return answer
 
@@ -429,66 +381,12 @@ def _check_new_name(request: DecideRequest, chosen: ProjectSelection) -> None:
     check_name(request.name, chosen.projects[0].path, chosen.catalog)
 
 
-def _rule_orders(chosen: ProjectSelection, actor: Actor) -> list[ApproveRule]:
-    return [ApproveRule(rule.number, actor) for rule in chosen.rules]
-
-
 class _Effect(Struct, frozen=True):
     """The plan of a request, the catalog before it, and what the gate found below its roots."""
 
     before: Catalog
     made: Plan
     found: FoundBelow
-
-
-class _ApprovalContext(Struct, frozen=True):
-    """The facts about one project that the catalog does not have.
-
-    They are its origin, the session that the approval is about, its worktrees that the person
-    confirmed, the undecided checkout whose Git directory the person included, whether the request
-    itself has proposed the folder, and why it is incomplete, if the person knows that.
-    """
-
-    origin: str | None
-    session: SessionKey | None
-    worktrees: tuple[ConfirmedWorktree, ...]
-    shared_git: Identity | None
-    is_proposed: bool
-    incomplete: IncompleteReason | None
-
-
-def _verdict_order(
-    request: DecideRequest,
-    project: Project,
-    actor: Actor,
-    expires: Expiry | None,
-    context: _ApprovalContext,
-) -> VerdictOrder:
-    match request.verb:
-        case DecisionVerb.APPROVE:
-            approval = Approve(
-                path=project.path,
-                identity=project.observed.identity,
-                actor=actor,
-                name=request.name,
-                tags=request.tags,
-                access=_access(request, project, context.session),
-                expires=expires,
-                origin=context.origin,
-                number=_restored_number(request, project),
-                worktrees=context.worktrees,
-                session=session_for(request, context.session),
-                shared_git=context.shared_git,
-                proposes=context.is_proposed,
-                incomplete=context.incomplete,
-            )
-            if should_reinstate(request, project):
-                return Reinstate(project.path, approval, actor)
-            return approval
-        case DecisionVerb.DENY:
-            return Deny(project.path, actor, context.is_proposed)
-        case DecisionVerb.FORGET:
-            return Forget(project.path, actor)
 
 
 def _add_notes_on_chosen(
@@ -522,89 +420,6 @@ def _incomplete_items(chosen: ProjectSelection) -> list[IncompleteItem]:
     ]
 
 
-def _accepted_incomplete(
-    request: DecideRequest, chosen: ProjectSelection
-) -> Mapping[bytes, IncompleteReason]:
-    """Return what the person knows to be missing, by path. A dry run shows it to the person.
-
-    Only a name can mean an incomplete project: all other selections leave it out.
-    """
-    if request.verb is not DecisionVerb.APPROVE or request.select is not Selection.NAMED:
-        return {}
-    is_shown = request.effect is ApplyMode.DRY_RUN
-    if len(request.incomplete) != len(request.incomplete_shown):
-        raise BadRequest("each incomplete project needs the reason that was shown")
-    known = dict(zip(request.incomplete, request.incomplete_shown, strict=True))
-    return {
-        project.path: reason
-        for project in chosen.projects
-        if (reason := project.observed.incomplete) is not None
-        and (is_shown or known.get(project.id) == reason.value)
-    }
-
-
-def _check_incomplete(request: DecideRequest, chosen: ProjectSelection) -> None:
-    """Raise NotPresent if a project is incomplete and the person has not accepted that."""
-    accepted = _accepted_incomplete(request, chosen)
-    for project in chosen.projects:
-        reason = project.observed.incomplete
-        if reason is not None and project.path not in accepted:
-            raise incomplete_error(project.path, reason)
-
-
-def _confirmed_worktrees(
-    request: DecideRequest, catalog: Catalog
-) -> Mapping[bytes, tuple[ConfirmedWorktree, ...]]:
-    """Return the worktrees that the person confirmed, by the path of their main checkout.
-
-    Raises IdentityChanged if one is not the directory that was shown.
-    """
-    if len(request.worktrees) != len(request.worktrees_shown):
-        raise BadRequest("each worktree needs the identity that was shown", "rootsd pending")
-    confirmed: dict[bytes, tuple[ConfirmedWorktree, ...]] = {}
-    for id_, fingerprint in zip(request.worktrees, request.worktrees_shown, strict=True):
-        path = catalog.ids.get(id_)
-        project = catalog.projects[path] if path is not None else None
-        identity = project.observed.identity if project is not None else None
-        main = project.observed.main_checkout if project is not None else None
-        if (
-            path is None
-            or main is None
-            or identity is None
-            or identity_fingerprint(identity) != fingerprint
-        ):
-            shown = safe_label(id_ if path is None else path, limit=None)
-            raise IdentityChanged(f"{shown} is not the worktree you were shown", "rootsd pending")
-        confirmed[main] = (*confirmed.get(main, ()), ConfirmedWorktree(path, identity))
-    return confirmed
-
-
-def _included_checkouts(request: DecideRequest, catalog: Catalog) -> Mapping[bytes, Identity]:
-    """Return the checkouts whose Git directories the person included, by the path of the root.
-
-    Raises IdentityChanged if one is not the directory that was shown.
-    """
-    if len(request.shared_git) != len(request.shared_git_shown):
-        raise BadRequest("each Git directory needs the identity that was shown", "rootsd pending")
-    included: dict[bytes, Identity] = {}
-    for id_, fingerprint in zip(request.shared_git, request.shared_git_shown, strict=True):
-        path = catalog.ids.get(id_)
-        git = shared_git(catalog, catalog.projects[path]) if path is not None else None
-        if (
-            path is None
-            or git is None
-            or git.identity is None
-            or identity_fingerprint(git.identity) != fingerprint
-        ):
-            shown = safe_label(id_ if path is None else path, limit=None)
-            raise IdentityChanged(
-                f"the Git directory of {shown} is not in the checkout you were shown",
-                "rootsd pending",
-            )
-        included[path] = git.identity
-    return included
-
-
 def _shared_git_of(catalog: Catalog, path: bytes) -> SharedGitItem | None:
     """Return the Git directory of an undecided checkout that the approved project at `path` uses.
 
@@ -624,64 +439,3 @@ def _shared_git_of(catalog: Catalog, path: bytes) -> SharedGitItem | None:
     if git is None or git.access not in (GitAccess.CHECKOUT_PENDING, GitAccess.INCLUDED):
         return None
     return shared_git_item(catalog, project)
-
-
-def _access(request: DecideRequest, project: Project, session: SessionKey | None) -> Access:
-    """Return the access to give. A restored approval gives no more access than it gave before."""
-    ruling, access = project.ruling, access_for(request, project, session)
-    return access if ruling.lapse is None else stricter_access(access, ruling.kept_access)
-
-
-def _restored_number(request: DecideRequest, project: Project) -> int | None:
-    """Return the number of the lapsed approval that is restored, or None for a new approval.
-
-    An approval with a new number appears in running sessions. A request to restore everything that
-    lapsed brings back earlier approvals, so they keep their numbers.
-    """
-    lapse = project.ruling.lapse
-    is_restored = request.select is Selection.LAPSED and lapse is not None
-    return lapse.number if is_restored and lapse is not None else None
-
-
-def _with_effect(
-    request: DecideRequest, catalog: Catalog, orders: Sequence[VerdictOrder]
-) -> tuple[list[VerdictOrder], set[bytes]]:
-    """Return the orders that do something, and the paths that are only approved again."""
-    no_change = [each for each in orders if _is_unchanged(catalog, each)]
-    renewed = {each.path for each in no_change if _is_renewed(request, each)}
-    skipped = {each.path for each in no_change} - renewed
-    return [order for order in orders if order.path not in skipped], renewed
-
-
-def _is_renewed(request: DecideRequest, order: VerdictOrder) -> bool:
-    """Return whether a person approves an approved project again, by its name.
-
-    Running sessions then see it. A request about many projects covers only the pending ones.
-    """
-    is_named = request.select is Selection.NAMED and not any(map(is_glob, request.refs))
-    return is_named and isinstance(order, Approve)
-
-
-def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
-    ruling = catalog.projects[order.path].ruling
-    match order:
-        case Approve():
-            return (
-                # If something overrides the approval, plan it again, which reports the reason.
-                catalog.judgments[order.path].reason is VerdictReason.APPROVED
-                and ruling.decision is not None
-                and ruling.decision.access is order.access
-                and ruling.decision.expires == order.expires
-                and ruling.decision.session == order.session
-                and order.name in (None, ruling.name)
-                and set(order.tags) <= set(ruling.tags)
-                and not order.worktrees
-                and order.shared_git in (None, ruling.decision.shared_git)
-            )
-        case Reinstate():
-            return False
-        case Deny():
-            return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
-        case Forget():
-            # To forget what only a person proposed removes it.
-            return ruling == UNDECIDED and not is_only_named(catalog.projects[order.path])
