@@ -31,7 +31,7 @@ from support.terminal import Shell
 # The flags of each verb, without --help, -h, and the global flags, which every verb has.
 CHOOSING = {
     "--format",
-    "--risk", "--kind", "--tag", "--parent", "--under", "--since", "--sort", "--reverse",
+    "--risk", "--kind", "--tag", "--under", "--since", "--sort", "--reverse",
 }  # fmt: skip
 DOCUMENTED = {
     "init": {"--yes", "--dry-run"},

@@ -106,5 +106,5 @@ def unread_warnings(
     how = "--risk any" if reading is RiskReading.QUICK else "--since"
     return [
         f"the risks of {which} projects are not known, because reading them takes too long;"
-        f" use REF, --parent, or {how}"
+        f" use REF, --under, or {how}"
     ]

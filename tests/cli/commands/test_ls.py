@@ -31,7 +31,6 @@ ODD = an_item("odd", id="q1zd", path=None, path_b64=b64encode(RAW).decode(), uri
         (("--tag", "work", "--published"), {"tag": "work", "select": "published"}),
         (("api", "acme/*"), {"refs": ["api", "acme/*"]}),
         (("--kind", "git", "--kind", "hg"), {"kinds": ["git", "hg"]}),
-        (("--parent", "~/src"), {"under": "~/src"}),
         (("--under", "~/src"), {"under": "~/src"}),
         (("--since", "2026-11-20T08:00:00Z"), {"since": "2026-11-20T08:00:00Z"}),
     ],

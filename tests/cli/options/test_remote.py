@@ -47,7 +47,7 @@ def words_in(file: Path) -> list[str]:
         ("ui", "ui"),
         ("--json pending --count", "pending --json --count"),
         ("pending api --sort age --reverse -q", "pending --quiet --sort=age --reverse -- api"),
-        ("pending --parent ~/src --kind git", "pending --kind=git --under=~/src"),
+        ("pending --under ~/src --kind git", "pending --kind=git --under=~/src"),
         ("pending --kind git --kind hg", "pending --kind=git --kind=hg"),
         ("approve api --as x --for 8h", "approve --as=x --for=8h -- api"),
         ("allow api --tag a --tag=b", "approve --tag=a --tag=b -- api"),

@@ -265,7 +265,7 @@ async def test_a_project_that_was_not_read_may_have_any_risk() -> None:
     assert (unread["risk"], unread["origin_owner"], unread["findings"]) == (None, None, None)
     assert listing["warnings"] == [
         "the risks of 1 of 4 projects are not known, because reading them takes too long;"
-        " use REF, --parent, or --risk any"
+        " use REF, --under, or --risk any"
     ]
     for risk, listed in ((RiskFilter.ANY, ["p1", "p2", "p3"]), (RiskFilter.NONE, ["p4"])):
         query = ProjectsQuery("/", risks=RiskReading.QUICK, risk=(risk,))

@@ -80,7 +80,6 @@ _OPTIONS = (
         help="only projects with this tag",
     ),
     click.option(
-        "--parent",
         "--under",
         "under",
         metavar="PATH",
