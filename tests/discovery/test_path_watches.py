@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.discovery.tracked import PathWatches
+from rootsd.discovery.path_watches import PathWatches
 from rootsd.watch.events import WatchOutcome, WatchPurpose
 from support.fake_watchers import RecordingWatcher
 from support.repositories import raw
@@ -65,7 +65,7 @@ def test_the_folder_above_a_vanishing_folder_is_watched(tmp_path: Path) -> None:
 _UNREADABLE = """
 import os, sys
 from pathlib import Path
-from rootsd.discovery.tracked import PathWatches
+from rootsd.discovery.path_watches import PathWatches
 from rootsd.watch.events import WatchPurpose
 from support.subprocesses import UNPRIVILEGED, run_python
 from support.fake_watchers import RecordingWatcher

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +11,10 @@ from msgspec.structs import replace
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
 from rootsd.core.model import IncompleteReason, LapseReason, ObservedState, Project, ProjectKind
-from rootsd.discovery.tracked import ReportCounts, TrackedPaths, classify_loss, require_marker
+from rootsd.discovery.tracked import ReportCounts, TrackedPaths
 from rootsd.disk.identity import identify
 from rootsd.disk.safety import FolderSafety
-from support.repositories import fake_repository, raw
+from support.repositories import raw
 
 
 @pytest.fixture
@@ -153,16 +152,6 @@ def test_a_named_folder_stays_named_until_it_is_in_a_tree(tracked: TrackedPaths)
         assert not tracked.is_named(path)
 
 
-def test_an_orphan_without_a_marker_is_gone(tmp_path: Path) -> None:
-    plain, one = tmp_path / "plain", fake_repository(tmp_path / "one")
-    plain.mkdir()
-    assert require_marker(_seen(one), None) == _seen(one)
-    assert require_marker(_seen(plain), None) == ProjectGone(raw(plain))
-    other = replace(identify(raw(plain)), handle=b"another", born_ns=1)
-    replaced = ProjectGone(raw(plain), LapseReason.REPLACED)
-    assert require_marker(_seen(plain), other) == replaced
-
-
 # Missing roots
 
 
@@ -174,34 +163,3 @@ def test_only_missing_roots_at_or_below_a_change_are_returned(tracked: TrackedPa
     assert tracked.missing_roots_below([b"/a/one"]) == [b"/a/one"]
     assert tracked.missing_roots_below([b"/a"]) == [b"/a/one", b"/a/one-more"]
     assert tracked.set_missing_roots({b"/a/one": missing[b"/a/one"]}) == set()
-
-
-# Lost projects
-
-
-def test_a_lost_project_may_still_exist(tmp_path: Path) -> None:
-    one = fake_repository(tmp_path / "one")
-    assert classify_loss(raw(one), raw(tmp_path), identify(raw(one))) is None
-    assert classify_loss(raw(one), raw(tmp_path), None) is None
-
-
-def test_a_lost_project_with_an_empty_or_reused_path_is_gone(tmp_path: Path) -> None:
-    one = fake_repository(tmp_path / "one")
-    known, gone = identify(raw(one)), ProjectGone(raw(one))
-    another = replace(known, handle=b"another", born_ns=1)
-    replaced = ProjectGone(raw(one), LapseReason.REPLACED)
-    assert classify_loss(raw(one), raw(tmp_path), another) == replaced
-    shutil.rmtree(one / ".git")
-    without_git = ProjectGone(raw(one), LapseReason.RETARGETED)
-    assert classify_loss(raw(one), raw(tmp_path), known) == without_git
-    assert classify_loss(raw(one), raw(tmp_path), replace(known, git=None)) == gone
-    one.rmdir()
-    assert classify_loss(raw(one), raw(tmp_path), known) == gone
-    one.symlink_to(tmp_path)
-    assert classify_loss(raw(one), raw(tmp_path), known) == replaced
-
-
-def test_a_lost_project_on_another_file_system_is_unreachable(tmp_path: Path) -> None:
-    one = fake_repository(tmp_path / "one")
-    known = replace(identify(raw(one)), filesystem=b"another")
-    assert classify_loss(raw(one), raw(tmp_path), known) == ProjectUnreachable(raw(one))

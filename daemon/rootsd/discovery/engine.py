@@ -49,16 +49,12 @@ from rootsd.discovery.candidate import Arrival, CandidateResult
 from rootsd.discovery.candidates import Candidates
 from rootsd.discovery.departures import Departures
 from rootsd.discovery.event_batch import EventBatch
+from rootsd.discovery.losses import classify_loss, require_marker
 from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree, TreeProgressCallback
 from rootsd.discovery.parent_trees import ParentTrees
-from rootsd.discovery.tracked import (
-    PathWatches,
-    ReportCounts,
-    TrackedPaths,
-    classify_loss,
-    require_marker,
-)
+from rootsd.discovery.path_watches import PathWatches
+from rootsd.discovery.tracked import ReportCounts, TrackedPaths
 from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
 from rootsd.disk.safety import FolderSafety

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
-from rootsd.discovery.tracked import can_watch_for_return
+from rootsd.discovery.path_watches import can_watch_for_return
 from rootsd.disk.snapshot import TreeSnapshot, read_snapshots, write_snapshots
 from rootsd.watch.events import WatchOutcome
 from rootsd.watch.polling import poll_interval

@@ -13,17 +13,10 @@ a path answers three questions:
 * Is it a missing root, that is, an approved root that is gone? The root may return. Something else
   may also appear at its path, and then the approval lapses. A tree reports neither a symlink nor a
   folder without a marker, so the engine checks the paths of missing roots itself.
-
-`PathWatches` has the watches that belong to a path and not to a folder: on each parent, on the
-folders above it, and on each approved root. They are necessary because the kernel reports nothing
-about a folder when a folder above it moves, and because only the nearest existing folder above a
-missing parent can show that the parent returns.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
@@ -40,12 +33,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Identity, IncompleteReason, LapseReason, Project, ProjectKind
 from rootsd.core.paths import ancestors
-from rootsd.disk.identity import PathAbsence, classify_absence, identify
-from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, ProjectFiles, repository_kind
-from rootsd.disk.reader import list_names
 from rootsd.disk.safety import FolderSafety
-from rootsd.vcs.probe import observe_vanished
-from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 
 class ReportCounts(Struct):
@@ -290,142 +278,3 @@ class TrackedPaths:
             self._counts.changed += 1
         else:
             self._counts.new += 1
-
-
-def require_marker(
-    seen: ProjectObserved, known: Identity | None, files: ProjectFiles = BUILT_IN_PROJECT_FILES
-) -> ProjectObserved | ProjectGone:
-    """Return `seen` if its folder has a marker, else an observation that the project is gone.
-
-    `known` is the known identity of the project. `files` are the project files that count there.
-    """
-    if _has_marker(seen.path, files):
-        return seen
-    return _end_of(seen.path, known, seen.identity)
-
-
-def classify_loss(
-    path: bytes,
-    within: bytes | None,
-    known: Identity | None,
-    files: ProjectFiles = BUILT_IN_PROJECT_FILES,
-) -> ProjectGone | ProjectUnreachable | None:
-    """Return why a tree lost the project at `path`, or None if the project still exists.
-
-    It still exists, for example, if it is inside another project now. `known` is its known
-    identity, `within` is the parent, as in `classify_absence`, and `files` are the project files
-    that count there. Raises nothing.
-    """
-    filesystem = known.filesystem if known is not None else None
-    away = classify_absence(path, within, filesystem)
-    if away is not None:
-        return observe_vanished(path) if away is PathAbsence.GONE else ProjectUnreachable(path)
-    try:
-        identity = identify(path)
-    except OSError:
-        return ProjectUnreachable(path)
-    if filesystem not in (None, identity.filesystem):
-        return ProjectUnreachable(path)
-    replaced = known is not None and not known.same_as(identity)
-    return _end_of(path, known, identity) if replaced or not _has_marker(path, files) else None
-
-
-def _end_of(path: bytes, known: Identity | None, now: Identity | None) -> ProjectGone:
-    """Return the observation that the project `known` is gone. `now` is the folder at its path.
-
-    That folder is another folder, or the same folder without a project.
-    """
-    if known is None or now is None:
-        return ProjectGone(path)
-    if not known.same_as(now):
-        return ProjectGone(path, LapseReason.REPLACED)
-    return ProjectGone(path, None if known.keeps_git(now) else LapseReason.RETARGETED)
-
-
-def _has_marker(path: bytes, files: ProjectFiles) -> bool:
-    names = list_names(path)
-    return repository_kind(names) is not None or files.any_in(names)
-
-
-_PathWatch = tuple[bytes, WatchPurpose]
-
-
-class PathWatches:
-    """The watches that belong to paths. They are set again when a path has another folder.
-
-    `roots` are the approved roots. The caller never changes that set.
-    """
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-        self._parents: frozenset[_PathWatch] = frozenset()
-        self.roots: AbstractSet[bytes] = frozenset()
-
-    def set_parents(self, parents: Iterable[bytes]) -> None:
-        """Set the watches of these parents and of the folders above them, again if necessary."""
-        parents = tuple(parents)
-        before: frozenset[_PathWatch] | None = None
-        # Repeat until nothing changes: a folder that appears before the folder above it is watched
-        # causes no event.
-        while (watches := self._watch_all(parents)) != before:
-            for path, purpose in self._parents - watches:
-                self._watcher.unwatch(path, purpose)
-            self._parents = before = watches
-
-    def _watch_all(self, parents: Iterable[bytes]) -> frozenset[_PathWatch]:
-        """Watch the parents and the folders above them, and return the watches.
-
-        If a folder is missing or unreadable, the watch on the folder above it reports its return.
-        """
-        watches: set[_PathWatch] = set()
-        for parent in parents:
-            purpose = WatchPurpose.PARENT
-            for path in (parent, *ancestors(parent)):
-                watch = (path, purpose)
-                if watch in watches or self._has_watched(path, purpose):
-                    watches.add(watch)
-                    purpose = WatchPurpose.PARENT
-                else:
-                    purpose = WatchPurpose.ABOVE
-        return frozenset(watches)
-
-    def _has_watched(self, path: bytes, purpose: WatchPurpose) -> bool:
-        """Watch a folder, and return whether that worked.
-
-        It fails if the folder is being removed at this moment, even if it is still visible.
-        """
-        if not _is_folder(path) or not os.access(path, os.R_OK):
-            return False
-        return self._watcher.watch(path, purpose) is not WatchOutcome.GONE
-
-    def set_roots(self, roots: AbstractSet[bytes]) -> None:
-        """Watch these roots, and stop watching all others."""
-        for path in self.roots - roots:
-            self._watcher.unwatch(path, WatchPurpose.ROOT)
-        for path in roots - self.roots:
-            self._watcher.watch(path, WatchPurpose.ROOT)
-        self.roots = roots
-
-    def renew(self, path: bytes) -> None:
-        """Set the watches of `path` again, because it may have another folder now."""
-        purposes = {purpose for watched, purpose in self._parents if watched == path}
-        if path in self.roots:
-            purposes.add(WatchPurpose.ROOT)
-        for purpose in purposes:
-            self._watcher.watch(path, purpose)
-
-
-def can_watch_for_return(parent: bytes) -> bool:
-    """Return whether a watch can report the return of a missing parent.
-
-    It cannot if the user may not read the nearest existing folder above the parent.
-    """
-    nearest = next(filter(_is_folder, ancestors(parent)), b"/")
-    return os.access(nearest, os.R_OK)
-
-
-def _is_folder(path: bytes) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
