@@ -206,7 +206,7 @@ PARENT = "[[parent]]\npath = '/srv/a'\n"
         ("[approval]\nguards = 1", 2, "approval.guards", "did you mean guard?"),
         ("approval = 1", 1, "approval", "expected a table that starts with [approval]"),
         ("[notify]\nenabled = 'no'", 2, "notify.enabled", "expected true or false"),
-        ("parent = [\n  {path = 'src'},\n]", 1, "parent[0].path", "starts with / or ~/"),
+        ("parent = [\n  {path = 'src'},\n]", 2, "parent[0].path", "starts with / or ~/"),
     ],
 )
 def test_an_error_names_file_line_and_key(text: str, line: int, key: str, problem: str) -> None:

@@ -20,7 +20,6 @@ from rootsd.config.schema import (
     ParentTable,
     SessionsTable,
 )
-from rootsd.config.toml_lines import KeyPath
 from rootsd.config.validation import (
     ConfigProblem,
     TableValidator,
@@ -34,6 +33,7 @@ from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.core.wall import WALL_DEFAULTS, WallSettings
 from rootsd.places.runtime_dir import account_home
+from rootsd.settings.toml_spans import KeyPath
 
 EDIT = "rootsd config edit"
 MAX_BYTES = 1 << 20

@@ -14,7 +14,6 @@ from typing import NamedTuple, cast
 from rootsd.config.parent_paths import canonical_path, expand_account_home
 from rootsd.config.policy_file import read_policy_text
 from rootsd.config.policy_schema import PolicyRuleTable, PolicyTables, PolicyVerdict
-from rootsd.config.toml_lines import KeyPath, find_key_lines
 from rootsd.config.validation import (
     ConfigProblem,
     TableValidator,
@@ -28,6 +27,7 @@ from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import PathError, PolicyEntry, bytes_of, text_of
 from rootsd.core.policy import NO_POLICY, MachinePolicy, broken_policy
 from rootsd.core.rules import escape_pattern, normalize_pattern, split_pattern
+from rootsd.settings.toml_spans import KeyPath, find_lines
 
 
 class LoadedPolicy(NamedTuple):
@@ -63,7 +63,7 @@ def parse_policy(text: str, file: bytes) -> MachinePolicy:
         raise syntax_error(file, error, remedy) from error
     validator = TableValidator()
     values = validator.convert(tables, PolicyTables, ())
-    reader = _EntryReader(file, find_key_lines(text), validator.problems)
+    reader = _EntryReader(file, find_lines(text), validator.problems)
     policy = NO_POLICY if values is None else reader.policy(values)
     if validator.problems:
         raise invalid_file(file, text, validator.problems, remedy)

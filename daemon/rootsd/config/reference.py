@@ -7,7 +7,6 @@ It is derived from the structs that validate the file, so it cannot differ from 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
@@ -18,6 +17,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 from rootsd.config.schema import ConfigTables
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.settings.toml_spans import literal
 
 HELP = "rootsd config help"
 
@@ -53,13 +53,13 @@ class KeyReference(Struct, frozen=True):
     @property
     def default_text(self) -> str:
         """Return the default in TOML, or "required"."""
-        return "required" if self.default is None else toml_text(self.default)
+        return "required" if self.default is None else literal(self.default)
 
     @property
     def assignment(self) -> str:
         """Return a line of TOML that sets the key to its example."""
         value = self.default if self.example is None else self.example
-        return f"{self.name} = {toml_text(value)}"
+        return f"{self.name} = {literal(value)}"
 
 
 class TableReference(Struct, frozen=True):
@@ -76,11 +76,6 @@ class TableReference(Struct, frozen=True):
         if not self.name:
             return ""
         return f"[[{self.name}]]" if self.is_repeated else f"[{self.name}]"
-
-
-def toml_text(value: object) -> str:
-    """Return a string, a number, true or false, or a list of these, in TOML."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 @cache
@@ -198,7 +193,7 @@ def _type_words(kind: inspect.Type) -> str:
         case inspect.Metadata(type=inner):
             return _type_words(inner)
         case inspect.EnumType():
-            return "one of " + ", ".join(f"`{toml_text(word)}`" for word in _words(kind))
+            return "one of " + ", ".join(f"`{literal(word)}`" for word in _words(kind))
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return f"list of {_type_words(item)}s"
         case inspect.IntType(ge=lowest, le=highest) if lowest == highest:

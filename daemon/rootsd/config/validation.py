@@ -16,10 +16,10 @@ from typing import TypeGuard, TypeVar
 import msgspec
 from msgspec import Struct, inspect
 
-from rootsd.config.toml_lines import KeyPath, find_key_lines
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable
+from rootsd.settings.toml_spans import KeyPath, find_lines
 
 MAX_PROBLEMS = 20
 """How many problems of a file one error lists."""
@@ -97,7 +97,7 @@ def invalid_file(
     file: bytes, text: str, problems: Sequence[ConfigProblem], remedy: str
 ) -> BadConfig:
     """Return one error with all problems of `text`, in the order of their lines."""
-    lines = find_key_lines(text)
+    lines = find_lines(text)
     found = sorted(
         ((line_of(problem.key, lines), problem) for problem in problems), key=lambda item: item[0]
     )

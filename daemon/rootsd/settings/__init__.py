@@ -1,8 +1,9 @@
-"""Edit the settings files of other programs, and lose nothing.
+"""Edit `config.toml` and the settings files of other programs, and lose nothing.
 
-A settings file belongs to a person and to their client. Each has an order, comments, and a layout
-that somebody chose. So nothing here parses a file and rewrites it. An edit is the replacement
-of a few characters at known positions, and everything else stays as it is, byte for byte.
+A settings file belongs to a person, and most to a client, too. Each has an order, comments, and a
+layout that somebody chose. So nothing here parses a file and rewrites it. An edit is the
+replacement of a few characters at known positions, and everything else stays as it is, byte for
+byte.
 
 * `json_spans`, `toml_spans`, and `yaml_spans` find the positions of values in a text, and insert,
   replace, or remove some of them. Each edit parses its own result. If any value differs from the

@@ -199,7 +199,7 @@ class TomlFormat(SettingsFormat):
     def remove(self, text: str, keys: Keys, made: Sequence[Keys]) -> str:
         """Remove a table with the tables in it."""
         del made
-        return toml_spans.remove_table(text, keys)
+        return toml_spans.remove(text, keys)
 
     def raw(self, text: str, keys: Keys) -> str | None:
         """Return the raw text at `keys`."""
@@ -215,7 +215,7 @@ class TomlFormat(SettingsFormat):
 
     def remove_beside(self, text: str, keys: Keys) -> str:
         """Remove the line of `keys`."""
-        return toml_spans.remove_key(text, keys)
+        return toml_spans.remove(text, keys)
 
     def literal(self, value: str | Sequence[str]) -> str:
         """Return `value` as TOML."""

@@ -1,29 +1,31 @@
-"""Insert a table into TOML text, remove it, and replace values, without a change to another byte.
+"""Edit TOML text, and tell the line of each key, without a change to another byte.
 
 A scanner finds the statements: the headers of tables, and the keys with the positions of their
 values. It only has to know where strings, comments, and brackets end, because the text is parsed
-by `tomllib` before. tomlkit has no positions. It counts a comment above a table as the end of the
-table before, and deletes it with that table.
+by `tomllib` before.
+
+Source: TOML 1.0 (https://toml.io/en/v1.0.0).
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.settings.errors import NotEditable
 
-Keys = tuple[str, ...]
+KeyPath = tuple[str | int, ...]
+"""The names of tables and keys from the outside in. A number is an index of an array, from 0."""
 
 _BOM = "\ufeff"
 _COMMA = re.compile(r"[ \t]*,")
 _BLANK = re.compile(r"[ \t]*")
 _IDLE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*|\r)?\n")
 _KEY_PART = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _STRINGS = (
     re.compile(r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})', re.DOTALL),
@@ -36,22 +38,19 @@ _ATOM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[^\s,\]}#]+|[^\s,\]}#]+
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A header, or a key with its value.
+class Statement(NamedTuple):
+    """A header, or a value with its key, if it has one: an item of an array has none.
 
-    `path` has all keys from the top. A header has no value, so both its positions are None. A key
-    of an inline table lies inside the statement of that table. `end` is the end of the line for a
-    header and for a key with its own line, and else the end of the value.
+    `path` has all keys from the top. `value` is the place of the value; None for a header. What is
+    inside an array or an inline table lies inside the statement of that value. `end` is the end of
+    the line for a header and for a key with its own line, and else the end of the value.
     """
 
-    path: Keys
+    path: KeyPath
     start: int
     end: int
-    value_start: int | None = None
-    value_end: int | None = None
+    value: slice | None = None
     is_inline: bool = False
-    is_repeated: bool = False
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -62,107 +61,120 @@ def parse(text: str) -> dict[str, Any]:
         raise NotEditable(f"it is not TOML: {error}") from error
 
 
-def insert_table(text: str, keys: Keys, values: Mapping[str, Any]) -> str:
+def find_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line of each table, key, and item in the valid `text`, counted from 1."""
+    lines: dict[KeyPath, int] = {}
+    line, at = 1, 0
+    for statement in _statements(text):
+        line += text.count("\n", at, statement.start)
+        at = statement.start
+        for length in range(1, len(statement.path) + 1):
+            lines.setdefault(statement.path[:length], line)
+    return lines
+
+
+def insert_table(text: str, keys: KeyPath, values: Mapping[str, Any]) -> str:
     """Return `text` with a table at `keys` below everything else. Raises NotEditable."""
     expected = parse(text)
     target = _reach(expected, keys[:-1])
     if keys[-1] in target:
-        raise NotEditable(f"{'.'.join(keys)} is there already")
+        raise NotEditable(f"{_shown(keys)} is there already")
     target[keys[-1]] = dict(values)
-    newline = _newline(text)
-    header = ".".join(map(_written_key, keys))
-    lines = [f"[{header}]"]
-    lines += [f"{_written_key(key)} = {literal(value)}" for key, value in values.items()]
-    block = newline.join(lines)
-    if not text.removeprefix(_BOM):
-        return _verified(f"{text}{block}{newline}", expected)
-    if text.endswith("\n"):
-        return _verified(f"{text}{newline}{block}{newline}", expected)
-    return _verified(f"{text}{newline}{newline}{block}", expected)
+    return _verified(_with_block(text, f"[{_dotted(keys)}]", values), expected)
 
 
-def remove_table(text: str, keys: Keys) -> str:
-    """Return `text` without the table at `keys` and the tables in it.
+def append_table(text: str, keys: KeyPath, values: Mapping[str, Any]) -> str:
+    """Return `text` with a table at the end of the array at `keys`. Raises NotEditable."""
+    expected = parse(text)
+    array = _reach(expected, keys[:-1]).setdefault(keys[-1], [])
+    if not isinstance(array, list):
+        raise NotEditable(f"{_shown(keys)} is not an array of tables")
+    array.append(dict(values))
+    inline = _statement_at(text, keys)
+    if inline is None:
+        return _verified(_with_block(text, f"[[{_dotted(keys)}]]", values), expected)
+    items = [statement for statement in _statements(text) if statement.path[:-1] == keys]
+    if not items:
+        return replace_at(text, keys, f"[{literal(values)}]")
+    return _verified(_with_item(text, items[-1], literal(values)), expected)
+
+
+def set_value(text: str, keys: KeyPath, value: Any) -> str:  # noqa: ANN401 - a TOML value
+    """Return `text` with `value` at `keys`, a key in a table. A missing table is added.
+
+    A new key goes behind the others. Raises NotEditable.
+    """
+    if _statement_at(text, keys) is not None:
+        return replace_at(text, keys, literal(value))
+    expected = parse(text)
+    table, name = keys[:-1], keys[-1]
+    target = _reach(expected, table)
+    if name in target:
+        raise NotEditable(f"{_shown(keys)} is a table there")
+    target[name] = value
+    beside = [
+        statement
+        for statement in _statements(text)
+        if statement.path == (table if statement.value is None else (*table, *statement.path[-1:]))
+    ]
+    if beside:
+        return _verified(_with_key(text, beside[-1], str(name), value), expected)
+    if _statement_at(text, table) is not None:  # an empty table, as in `server = {}`
+        return _verified(replace_at(text, table, literal({name: value})), expected)
+    return insert_table(text, table, {str(name): value})
+
+
+def remove(text: str, keys: KeyPath) -> str:
+    """Return `text` without the key or the table at `keys`, and without all that is in it.
 
     Comments between two tables stay. Raises NotEditable.
     """
     expected = parse(text)
-    parent = expected
-    for key in keys[:-1]:
-        if key not in parent:
-            return text
-        parent = parent[key]
-    if keys[-1] not in parent:
+    if _found(expected, keys) is None:
         return text
-    del parent[keys[-1]]
-    statements = [s for s in statements_in(text) if s.path[: len(keys)] == keys]
-    if any(s.is_inline and s.path == keys for s in statements):
-        raise NotEditable(f"{'.'.join(keys)} is in an inline table")
+    container = _found(expected, keys[:-1])
+    del container[keys[-1]]
+    statements = [s for s in _statements(text) if s.path[: len(keys)] == keys]
+    if statements and statements[0].path == keys and statements[0].is_inline:
+        return _verified(_without_inline(text, statements[0]), expected)
+    if container == []:  # no header makes the array any more
+        del _found(expected, keys[:-2])[keys[-2]]
     for start, end in reversed(_runs(text, statements)):
         text = _cut_lines(text, start, end)
     return _verified(text, expected)
 
 
-def raw_at(text: str, keys: Keys) -> str | None:
+def raw_at(text: str, keys: KeyPath) -> str | None:
     """Return the text of the value at `keys`, or None if no statement sets it by itself.
 
     Raises NotEditable.
     """
     parse(text)
     found = _statement_at(text, keys)
-    return None if found is None else text[found.value_start : found.value_end]
+    return None if found is None or found.value is None else text[found.value]
 
 
-def replace_at(text: str, keys: Keys, raw: str) -> str:
+def replace_at(text: str, keys: KeyPath, raw: str) -> str:
     """Return `text` with `raw` in place of the value at `keys`. Raises NotEditable."""
     expected = parse(text)
     found = _statement_at(text, keys)
-    if found is None:
-        raise NotEditable(f"{'.'.join(keys)} is not a plain value there")
-    _reach(expected, keys[:-1])[keys[-1]] = _value(raw)
-    return _verified(f"{text[: found.value_start]}{raw}{text[found.value_end :]}", expected)
+    if found is None or found.value is None:
+        raise NotEditable(f"{_shown(keys)} is not a plain value there")
+    _found(expected, keys[:-1])[keys[-1]] = _value(raw)
+    return _verified(f"{text[: found.value.start]}{raw}{text[found.value.stop :]}", expected)
 
 
-def insert_beside(text: str, keys: Keys, name: str, value: Any) -> str:  # noqa: ANN401
+def insert_beside(text: str, keys: KeyPath, name: str, value: Any) -> str:  # noqa: ANN401
     """Return `text` with the key `name` after the one at `keys`, in the same table.
 
     Raises NotEditable.
     """
-    expected = deepcopy(parse(text))
-    found = _statement_at(text, keys)
-    if found is None:
-        raise NotEditable(f"{'.'.join(keys)} is not a plain value there")
-    _reach(expected, keys[:-1])[name] = value
-    if found.is_inline:
-        added = f", {name} = {literal(value)}"
-        return _verified(text[: found.value_end] + added + text[found.value_end :], expected)
-    indent = text[text.rfind("\n", 0, found.start) + 1 : found.start]
-    # The key may be dotted, as in `server.command = "x"`. The new one then needs the same start.
-    written = text[found.start : found.value_start].rpartition("=")[0].rstrip()
-    *before, _ = list(_KEY_PART.finditer(written))
-    prefix = written[: before[-1].end()] + "." if before else ""
-    line = f"{indent}{prefix}{name} = {literal(value)}"
-    newline = _newline(text)
-    if text[: found.end].endswith("\n"):
-        return _verified(f"{text[: found.end]}{line}{newline}{text[found.end :]}", expected)
-    return _verified(f"{text[: found.end]}{newline}{line}", expected)
-
-
-def remove_key(text: str, keys: Keys) -> str:
-    """Return `text` without the value at `keys`, if a statement sets it. Raises NotEditable."""
     expected = parse(text)
-    found = _statement_at(text, keys)
-    if found is None:
-        return text
-    del _reach(expected, keys[:-1])[keys[-1]]
-    if not found.is_inline:
-        return _verified(_cut_lines(text, found.start, found.end), expected)
-    before = text[: found.start].rstrip(" \t")
-    if before.endswith(","):
-        return _verified(before[:-1] + text[found.value_end :], expected)
-    after = re.compile(r"[ \t]*,[ \t]*").match(text, found.value_end or 0)
-    end = after.end() if after else found.value_end
-    return _verified(text[: found.start] + text[end:], expected)
+    beside = _statement_at(text, keys)
+    if beside is None:
+        raise NotEditable(f"{_shown(keys)} is not a plain value there")
+    _found(expected, keys[:-1])[name] = value
+    return _verified(_with_key(text, beside, name, value), expected)
 
 
 def without_first(raw: str, count: int) -> str:
@@ -183,63 +195,70 @@ def without_first(raw: str, count: int) -> str:
     return left
 
 
-def statements_in(text: str) -> list[Statement]:
-    """Return the statements of a valid text, in order."""
-    return list(_statements(text))
-
-
 def literal(value: Any) -> str:  # noqa: ANN401 - a TOML value
     """Return a string, a number, a truth value, an array, or a table of these as TOML."""
     if isinstance(value, Mapping):
-        pairs = (f"{_key_text(key)} = {literal(each)}" for key, each in value.items())
+        pairs = (f"{_written_key(key)} = {literal(each)}" for key, each in value.items())
         return f"{{ {', '.join(pairs)} }}"
     # JSON escapes all control characters but DEL, which TOML does not allow in a string.
-    return _text(value).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a valid text, in order."""
     at = len(_BOM) if text.startswith(_BOM) else 0
-    table: Keys = ()
-    is_repeated = False
+    table: KeyPath = ()
+    lengths: Counter[KeyPath] = Counter()  # of the arrays of tables
     while (at := _skip(text, at)) < len(text):
         if text[at] == "[":
-            is_repeated = text.startswith("[[", at)
-            opened = at + (2 if is_repeated else 1)
-            table, closed = _key(text, opened)
+            is_array = text.startswith("[[", at)
+            keys, closed = _key(text, at + (2 if is_array else 1))
+            if is_array:
+                lengths[*_with_indexes(keys[:-1], lengths), keys[-1]] += 1
+            table = _with_indexes(keys, lengths)
             end = _line_end(text, closed)
-            yield Statement(table, at, end, is_repeated=is_repeated)
+            yield Statement(table, at, end)
         else:
-            path, value_start, value_end = _pair(text, at)
-            end = _line_end(text, value_end)
-            whole = (*table, *path)
-            yield Statement(whole, at, end, value_start, value_end, is_repeated=is_repeated)
-            yield from _inner(text, value_start, whole)
+            keys, value = _pair(text, at)
+            end = _line_end(text, value.stop)
+            yield Statement((*table, *keys), at, end, value)
+            yield from _inner(text, value.start, (*table, *keys))
         at = end
 
 
-def _inner(text: str, at: int, path: Keys) -> Iterator[Statement]:
-    """Yield the keys of an inline table, and of those in it."""
-    if text[at] != "{":
-        return
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        inner, value_start, value_end = _pair(text, at)
-        whole = (*path, *inner)
-        yield Statement(whole, at, value_end, value_start, value_end, is_inline=True)
-        yield from _inner(text, value_start, whole)
-        at = _skip(text, value_end)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
+def _with_indexes(keys: Sequence[str], lengths: Mapping[KeyPath, int]) -> KeyPath:
+    """Return the path of a table. A key of an array of tables means the last table in it."""
+    path: KeyPath = ()
+    for key in keys:
+        path = (*path, key)
+        if length := lengths.get(path, 0):
+            path = (*path, length - 1)
+    return path
 
 
-def _pair(text: str, at: int) -> tuple[Keys, int, int]:
-    """Return the key at `at`, and the start and the end of its value."""
-    path, end = _key(text, at)
+def _inner(text: str, at: int, path: KeyPath) -> Iterator[Statement]:
+    """Yield the items of an array and the keys of an inline table, and what is in these."""
+    if text[at] == "[":
+        for index, (start, end) in enumerate(_items(text, at)):
+            yield Statement((*path, index), start, end, slice(start, end), is_inline=True)
+            yield from _inner(text, start, (*path, index))
+    elif text[at] == "{":
+        at = _skip(text, at + 1)
+        while text[at] != "}":
+            keys, value = _pair(text, at)
+            yield Statement((*path, *keys), at, value.stop, value, is_inline=True)
+            yield from _inner(text, value.start, (*path, *keys))
+            at = _after_comma(text, value.stop)
+
+
+def _pair(text: str, at: int) -> tuple[Sequence[str], slice]:
+    """Return the key at `at`, and the place of its value."""
+    keys, end = _key(text, at)
     start = _blank(text, text.index("=", end) + 1)
-    return path, start, _value_end(text, start)
+    return keys, slice(start, _value_end(text, start))
 
 
-def _key(text: str, at: int) -> tuple[Keys, int]:
+def _key(text: str, at: int) -> tuple[Sequence[str], int]:
     """Return the dotted key at `at`, and its end."""
     parts = []
     while True:
@@ -252,7 +271,7 @@ def _key(text: str, at: int) -> tuple[Keys, int]:
         at = match.end()
         dot = _blank(text, at)
         if text[dot : dot + 1] != ".":
-            return tuple(parts), at
+            return parts, at
         at = dot + 1
 
 
@@ -267,8 +286,8 @@ def _value_end(text: str, at: int) -> int:
     if text[at] == "{":
         at = _skip(text, at + 1)
         while text[at] != "}":
-            _, _, end = _pair(text, at)
-            at = _after_comma(text, end)
+            _, value = _pair(text, at)
+            at = _after_comma(text, value.stop)
         return at + 1
     match = _ATOM.match(text, at)
     if match is None:
@@ -305,9 +324,75 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _statement_at(text: str, keys: Keys) -> Statement | None:
-    found = [s for s in _statements(text) if s.path == keys and s.value_start is not None]
-    return found[0] if len(found) == 1 and not found[0].is_repeated else None
+def _statement_at(text: str, keys: KeyPath) -> Statement | None:
+    """Return the statement of the value at `keys`; None if a header makes it, or nothing."""
+    return next((s for s in _statements(text) if s.path == keys and s.value is not None), None)
+
+
+def _with_block(text: str, header: str, values: Mapping[str, Any]) -> str:
+    """Return `text` with a table at its end. The text ends in a newline if it did before."""
+    newline = _newline(text)
+    lines = [header, *(f"{_written_key(key)} = {literal(value)}" for key, value in values.items())]
+    block = newline.join(lines)
+    if not text.removeprefix(_BOM):
+        return f"{text}{block}{newline}"
+    if text.endswith("\n"):
+        return f"{text}{newline}{block}{newline}"
+    return f"{text}{newline}{newline}{block}"
+
+
+def _with_key(text: str, beside: Statement, name: str, value: Any) -> str:  # noqa: ANN401
+    """Return `text` with a key behind another one, or behind the header of its table."""
+    assignment = f"{_written_key(name)} = {literal(value)}"
+    if beside.is_inline:
+        return f"{text[: beside.end]}, {assignment}{text[beside.end :]}"
+    prefix = ""
+    if beside.value is not None:
+        # The key may be dotted, as in `server.command = "x"`. The new one then has the same start.
+        written = text[beside.start : beside.value.start].rpartition("=")[0].rstrip()
+        *before, _ = list(_KEY_PART.finditer(written))
+        prefix = written[: before[-1].end()] + "." if before else ""
+    line = f"{_lead(text, beside)}{prefix}{assignment}"
+    newline = _newline(text)
+    if text[: beside.end].endswith("\n"):
+        return f"{text[: beside.end]}{line}{newline}{text[beside.end :]}"
+    return f"{text[: beside.end]}{newline}{line}"
+
+
+def _with_item(text: str, last: Statement, raw: str) -> str:
+    """Return `text` with an item behind the last one of an array, also in a line of its own."""
+    end, line_end = _ends(text, last)
+    if line_end is None:
+        return f"{text[: last.end]}, {raw}{text[last.end :]}"
+    line = f"{_lead(text, last)}{raw}{',' if end > last.end else ''}{_newline(text)}"
+    return f"{text[: last.end]},{text[end:line_end]}{line}{text[line_end:]}"
+
+
+def _without_inline(text: str, found: Statement) -> str:
+    """Return `text` without an item or a key, and without one comma beside it."""
+    end, line_end = _ends(text, found)
+    if line_end is not None:
+        return _cut_lines(text, found.start, line_end)
+    before = text[: found.start].rstrip(" \t")
+    if before.endswith(","):
+        return before[:-1] + text[found.end :]
+    return text[: found.start] + text[_blank(text, end) :]
+
+
+def _ends(text: str, found: Statement) -> tuple[int, int | None]:
+    """Return the end of an item or a key with its comma, and that of its lines.
+
+    The second is None if others are in these lines.
+    """
+    comma = _COMMA.match(text, found.end)
+    end = comma.end() if comma else found.end
+    rest = None if _lead(text, found).strip(" \t") else _REST_OF_LINE.match(text, end)
+    return end, rest.end() if rest else None
+
+
+def _lead(text: str, found: Statement) -> str:
+    """Return what is before a statement in its line."""
+    return text[text.rfind("\n", 0, found.start) + 1 : found.start]
 
 
 def _runs(text: str, statements: Sequence[Statement]) -> list[tuple[int, int]]:
@@ -340,12 +425,24 @@ def _cut_lines(text: str, start: int, end: int) -> str:
     return text[:start] + text[end:]
 
 
-def _reach(tables: dict[str, Any], keys: Keys) -> dict[str, Any]:
+def _reach(tables: dict[str, Any], keys: KeyPath) -> Any:  # noqa: ANN401 - a TOML value
+    """Return the table at `keys`, made if it is missing. Raises NotEditable."""
+    found: Any = tables
     for key in keys:
-        tables = tables.setdefault(key, {})
-        if not isinstance(tables, dict):
-            raise NotEditable(f"{key} is not a table")
-    return tables
+        found = found.setdefault(key, {}) if isinstance(found, dict) else _found(found, (key,))
+    if not isinstance(found, dict):
+        raise NotEditable(f"{_shown(keys)} is not a table")
+    return found
+
+
+def _found(value: Any, keys: KeyPath) -> Any:  # noqa: ANN401 - a TOML value
+    """Return the value at `keys`, or None if there is none."""
+    for key in keys:
+        try:
+            value = value[key]
+        except (LookupError, TypeError):
+            return None
+    return value
 
 
 def _value(raw: str) -> Any:  # noqa: ANN401 - a TOML value
@@ -360,12 +457,12 @@ def _written_key(key: str) -> str:
     return key if _PLAIN_KEY.fullmatch(key) else literal(key)
 
 
-def _key_text(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else _text(key)
+def _dotted(keys: KeyPath) -> str:
+    return ".".join(_written_key(str(key)) for key in keys)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401
-    return json.dumps(value, ensure_ascii=False)
+def _shown(keys: KeyPath) -> str:
+    return ".".join(map(str, keys))
 
 
 def _verified(text: str, expected: dict[str, Any]) -> str:

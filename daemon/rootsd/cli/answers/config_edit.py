@@ -1,6 +1,6 @@
 """Edit `config.toml` and its parents, and keep the user's comments, order, and layout.
 
-An edit maps text to text, and is verified: the result must parse to exactly the intended values.
+An edit maps text to text. `settings.toml_spans` ensures that only the intended values change.
 Parents are validated before they are written.
 """
 
@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
-
-import tomlkit
-from tomlkit.items import AoT
 
 import rootsd
 from rootsd.cli.answers.invocation import Invocation
@@ -29,20 +25,17 @@ from rootsd.config.configuration import (
     read_config,
 )
 from rootsd.config.parent_paths import canonical_path, find_same_folder, parent_refusal
-from rootsd.config.reference import HELP, KeyReference, toml_text
+from rootsd.config.reference import HELP, KeyReference
 from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
 from rootsd.files.private_files import make_folder
 from rootsd.places import runtime_dir
+from rootsd.settings import toml_spans
+from rootsd.settings.errors import NotEditable
 from rootsd.wire.decisions import ApplyMode
 
 _NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"
-_HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
-_ANY_HEADER = re.compile(r"\s*\[")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_IDLE = re.compile(r"\s*(#.*)?$")
 
 
 class CannotEdit(RootsdError):
@@ -66,68 +59,6 @@ def new_file_text() -> str:
     """
     schema = schema_file()
     return _NEW_FILE_TEXT if schema is None else f"#:schema {schema.as_uri()}\n{_NEW_FILE_TEXT}"
-
-
-def with_parent(text: str, entry: Mapping[str, Any]) -> str:
-    """Return `text` with one more parent at the end."""
-    entries = _entries(text)
-    if "parent" in _tables(text) and not _is_array_of_tables(text):
-        document = tomlkit.parse(text)
-        document["parent"].append(dict(entry))
-        return _verified(document.as_string(), text, {"parent": [*entries, dict(entry)]})
-    lines = [f"{key} = {tomlkit.item(value).as_string()}" for key, value in entry.items()]
-    new = _with_lines(text, ["[[parent]]", *lines])
-    return _verified(new, text, {"parent": [*entries, dict(entry)]})
-
-
-def without_parent(text: str, index: int) -> str:
-    """Return `text` without its `index`-th parent. Comments above and below stay."""
-    entries = _entries(text)
-    left = entries[:index] + entries[index + 1 :]
-    if not _is_array_of_tables(text):
-        document = tomlkit.parse(text)
-        del document["parent"][index]
-        return _verified(document.as_string(), text, {"parent": left})
-    lines = _LINE.findall(text)  # str.splitlines also splits at characters that TOML does not
-    start, end = _span(lines, index)
-    if start and end < len(lines) and not lines[start - 1].strip() and not lines[end].strip():
-        end += 1
-    return _verified("".join(lines[:start] + lines[end:]), text, {"parent": left})
-
-
-def with_parent_changed(text: str, index: int, changes: Mapping[str, Any]) -> str:
-    """Return `text` with these keys set in its `index`-th parent."""
-    entries = _entries(text)
-    entries[index] = {**entries[index], **changes}
-    document = tomlkit.parse(text)
-    _set_keys(document["parent"][index], changes)
-    return _verified(document.as_string(), text, {"parent": entries})
-
-
-def with_value(text: str, table: str, key: str, value: object) -> str:
-    """Return `text` with a key of a table set, and with that table if it was missing."""
-    values = _tables(text)
-    changed = {table: {**values.get(table, {}), key: value}}
-    if table not in values:
-        line = f"{key} = {tomlkit.item(value).as_string()}"
-        return _verified(_with_lines(text, [f"[{table}]", line]), text, changed)
-    document = tomlkit.parse(text)
-    _set_keys(document[table], {key: value})
-    return _verified(document.as_string(), text, changed)
-
-
-def without_value(text: str, table: str, key: str) -> str:
-    """Return `text` without a key of a table. The table itself stays, even if it is empty."""
-    values = _tables(text)
-    if key not in values.get(table, {}):
-        return text
-    document = tomlkit.parse(text)
-    del document[table][key]
-    left = {name: value for name, value in values[table].items() if name != key}
-    new = document.as_string()
-    if text.endswith("\n") and not new.endswith("\n"):  # tomlkit drops it with the last key
-        new += "\n"
-    return _verified(new, text, {table: left})
 
 
 @contextmanager
@@ -156,7 +87,7 @@ def check_edit(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
     """Yield a function that verifies the result of an edit, and writes nothing."""
 
     def check(edit: Callable[[str], str]) -> None:
-        edit(read_text(_target(file)))
+        _applied(edit, read_text(_target(file)))
 
     yield check
 
@@ -224,7 +155,7 @@ def _rewrite(file: bytes, edit: Callable[[str], str]) -> None:
                 old, status = stream.read(), os.fstat(stream.fileno())
         except FileNotFoundError:
             old, status = new_file_text(), None
-        new = edit(old)
+        new = _applied(edit, old)
         if new != old:
             _write(file, new, status)
     except OSError as error:
@@ -254,67 +185,14 @@ def _write(file: bytes, text: str, status: os.stat_result | None) -> None:
         os.close(folder_fd)
 
 
-def _tables(text: str) -> dict[str, Any]:
+def _applied(edit: Callable[[str], str], text: str) -> str:
+    """Return the result of an edit of `text`. Raises CannotEdit."""
     try:
-        return parse_toml(text)
-    except Unparsable as error:
+        return edit(text)
+    except NotEditable as error:
         raise CannotEdit(
-            f"the configuration cannot be changed: {error}", "rootsd config check"
+            f"the configuration cannot be changed: {error}", "rootsd config edit"
         ) from error
-
-
-def _entries(text: str) -> list[dict[str, Any]]:
-    return list(_tables(text).get("parent", []))
-
-
-def _is_array_of_tables(text: str) -> bool:
-    """Return whether the parents are written as [[parent]], not as one inline array."""
-    return isinstance(tomlkit.parse(text).get("parent"), AoT)
-
-
-def _span(lines: list[str], index: int) -> tuple[int, int]:
-    """Return the range of lines of the `index`-th parent, without comments and blanks after it."""
-    start = [n for n, line in enumerate(lines) if _HEADER.match(line)][index]
-    end = next(
-        (n for n in range(start + 1, len(lines)) if _ANY_HEADER.match(lines[n])), len(lines)
-    )
-    while _IDLE.match(lines[end - 1]):
-        end -= 1
-    return start, end
-
-
-def _with_lines(text: str, lines: Sequence[str]) -> str:
-    """Return `text` with these lines at the end, behind a blank line."""
-    gap = "\n" if text.strip() else ""
-    ended = text if not text or text.endswith("\n") else text + "\n"
-    return ended + gap + "\n".join(lines) + "\n"
-
-
-def _set_keys(table: Any, changes: Mapping[str, Any]) -> None:  # noqa: ANN401 - of tomlkit
-    """Set keys in a table of tomlkit, with new ones behind the others."""
-    body = table.value.body
-    # tomlkit assigns the comments above the next table to this one. Insert new keys above them.
-    behind: list[Any] = []
-    while body and body[-1][0] is None:
-        behind.insert(0, body.pop())
-    for key, value in changes.items():
-        table[key] = value
-    body.extend(behind)
-
-
-def _verified(new: str, old: str, changed: Mapping[str, object]) -> str:
-    """Return `new` if its values are those of `old` with these tables. Raises CannotEdit."""
-    intended = {"parent": [], **_tables(old), **changed}
-    try:
-        actual = parse_toml(new)
-    except Unparsable:
-        actual = {}
-    if {"parent": [], **actual} != intended:
-        raise CannotEdit(
-            "the layout of the configuration is too unusual to edit it automatically",
-            "rootsd config edit",
-        )
-    return new
 
 
 def _write_error(path: bytes, error: OSError) -> CannotEdit:
@@ -379,7 +257,8 @@ def add_parents(
 
     def edit(text: str) -> str:
         for path in fresh:
-            text = with_parent(text, {"path": _path_in_file(path), **settings})
+            entry = {"path": _path_in_file(path), **settings}
+            text = toml_spans.append_table(text, ("parent",), entry)
         parse_config(text, config_file)
         return text
 
@@ -398,7 +277,7 @@ def remove_parent(
     config_file = invocation.config_to_edit
     with _edit_or_check(config_file, effect) as change:
         path, index = _find_parent(read_config(config_file), typed)
-        change(lambda text: without_parent(text, index))
+        change(lambda text: toml_spans.remove(text, ("parent", index)))
     return path
 
 
@@ -412,9 +291,10 @@ def change_parent(
     config_file = invocation.config_to_edit
 
     def edit(text: str) -> str:
-        new = with_parent_changed(text, index, settings)
-        parse_config(new, config_file)
-        return new
+        for key, value in settings.items():
+            text = toml_spans.set_value(text, ("parent", index, key), value)
+        parse_config(text, config_file)
+        return text
 
     with _edit_or_check(config_file, effect) as change:
         path, index = _find_parent(read_config(config_file), typed)
@@ -428,18 +308,20 @@ def set_key(
     """Set a key in the configuration. Raises BadConfig, and then nothing is written."""
     name = key.full_name
     if problems := find_problems({key.table: {key.name: value}}):
-        shown = safe_label(value if isinstance(value, str) else toml_text(value))
+        shown = safe_label(value if isinstance(value, str) else toml_spans.literal(value))
         raise BadConfig(
             f"{name} cannot be {shown}: {problems[0].text}; nothing was changed", f"{HELP} {name}"
         )
-    _edit_key(invocation, lambda text: with_value(text, key.table, key.name, value), effect)
+    keys = (key.table, key.name)
+    _edit_key(invocation, lambda text: toml_spans.set_value(text, keys, value), effect)
 
 
 def unset_key(
     invocation: Invocation, key: KeyReference, effect: ApplyMode = ApplyMode.APPLY
 ) -> bool:
     """Remove a key from the configuration, and return whether it was there. Raises BadConfig."""
-    return _edit_key(invocation, lambda text: without_value(text, key.table, key.name), effect)
+    keys = (key.table, key.name)
+    return _edit_key(invocation, lambda text: toml_spans.remove(text, keys), effect)
 
 
 def _edit_key(invocation: Invocation, edit: Callable[[str], str], effect: ApplyMode) -> bool:

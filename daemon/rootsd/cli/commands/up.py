@@ -112,7 +112,7 @@ def _added(invocation: Invocation, typed: tuple[str, ...], effect: ApplyMode) ->
     """Validate all parents, then add them, and return those that are new."""
     if not typed:
         return []
-    from rootsd.cli.answers import config_edit  # tomlkit takes long to load
+    from rootsd.cli.answers import config_edit
 
     checked = [config_edit.validate_parent(invocation, path) for path in typed]
     return config_edit.add_parents(invocation, checked, {}, effect)
