@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.agents import KNOWN_AGENTS, Agent
+from rootsd.agents.guarded import guarded_agents
+from rootsd.core.agents import Agent
 from support.agent_programs import PROGRAMS, AgentProgram, Server, version
 from support.self_approval import ATTEMPTS, Attempt, Outcome
 
@@ -58,7 +59,7 @@ def codes(cell: str) -> Iterator[tuple[str, bool]]:
         yield word, bool(italic)
 
 
-@pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
+@pytest.mark.parametrize("agent", guarded_agents(), ids=lambda agent: agent.label)
 def test_the_list_of_agents_matches_the_guard(agent: Agent) -> None:
     programs, variables, _ = table(TOP / "docs" / "AGENTS.md", "agent")[agent.label]
     assert {word for word, _ in codes(programs)} == agent.names
@@ -67,7 +68,7 @@ def test_the_list_of_agents_matches_the_guard(agent: Agent) -> None:
 
 
 def test_the_list_of_agents_has_no_other() -> None:
-    assert table(TOP / "docs" / "AGENTS.md", "agent").keys() == {a.label for a in KNOWN_AGENTS}
+    assert table(TOP / "docs" / "AGENTS.md", "agent").keys() == {a.label for a in guarded_agents()}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)

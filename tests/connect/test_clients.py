@@ -14,14 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.connect.base import (
-    ClientEnvironment,
-    ClientTrial,
-    HomeVariable,
-    Platform,
-    SettingsPlace,
-    ToolFile,
-)
+from rootsd.agents.forms.place import HomeVariable, Platform, SettingsPlace
+from rootsd.connect.base import ClientEnvironment, ClientTrial, ToolFile
 from rootsd.connect.edits import AddedEntry, add_entry, all_servers
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import list_servers
@@ -124,15 +118,14 @@ def test_a_client_is_found_by_its_program_its_settings_or_its_folder(tmp_path: P
 
 
 def test_an_empty_override_and_place_fall_back_to_the_home_folder() -> None:
-    environment = ClientEnvironment(HOME, {"X": ""}, Platform.MACOS)
-    assert (
-        SettingsPlace("a", variables=(HomeVariable("X", "b"),)).locate(environment) == HOME / "a"
-    )
+    place = SettingsPlace("a", variables=(HomeVariable("X", "b"),))
+    assert place.locate(str(HOME), {"X": ""}, Platform.MACOS) == f"{HOME}/a"
 
 
 _PLANTED = '''"""A client of a test."""
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.agents.forms.place import SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient
 
 CLIENTS = (DescribedClient(ClientFacts("planted", "Planted", (SettingsPlace("p.json"),), ("s",))),)
 '''
@@ -202,8 +195,8 @@ def test_a_variable_moves_the_folder_of_worktrees(name: str, variable: str, belo
     assert worktrees is not None
     moved = ClientEnvironment(HOME, {variable: "/x"}, Platform.LINUX)
     usual = ClientEnvironment(HOME, {variable: "x"}, Platform.LINUX)
-    assert str(worktrees.locate(moved)) == f"/x/{below}"
-    assert str(worktrees.locate(usual)) == str(HOME / f".{name}" / below)
+    assert str(moved.locate(worktrees)) == f"/x/{below}"
+    assert str(usual.locate(worktrees)) == str(HOME / f".{name}" / below)
 
 
 def test_settings_that_are_only_named_are_found(tmp_path: Path) -> None:

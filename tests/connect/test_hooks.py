@@ -36,7 +36,7 @@ def client_home(tmp_path: Path) -> ClientHome:
 def file_of(client_home: ClientHome, name: str) -> Path:
     found = client_named(name).facts.hook
     assert found is not None
-    return found.place.locate(client_home.environment)
+    return client_home.environment.locate(found.place)
 
 
 def commands_in(value: Any) -> list[str]:  # noqa: ANN401 - a JSON value

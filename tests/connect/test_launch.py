@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.connect.base import ClientEnvironment, Platform
+from rootsd.agents.forms.place import Platform
+from rootsd.connect.base import ClientEnvironment
 from rootsd.connect.launch import Launch, launch_of
 from rootsd.connect.servers import ServerId, list_servers
 from support.client_home import client_named

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.connect.base import ClientEnvironment, EntryReading, Placeholder, Platform
+from rootsd.agents.forms.place import Platform
+from rootsd.connect.base import ClientEnvironment, EntryReading, Placeholder
 from rootsd.connect.launch import launch_of
 from rootsd.connect.named_paths import (
     NeedKind,

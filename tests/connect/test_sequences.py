@@ -99,7 +99,7 @@ class History:
         self.steps: list[str] = [self._facts.name]
         files = {self._settings: LANGUAGES[type(self._facts.language)]}
         if self._facts.tools is not None and self._facts.tools.place is not None:
-            place = self._facts.tools.place.locate(self._home.environment)
+            place = self._home.environment.locate(self._facts.tools.place)
             files[place] = LANGUAGES[JsonFormat]
         self._target = TARGETS.get(self._facts.name)
         if self._target is not None:
@@ -107,7 +107,7 @@ class History:
             files[self._home.path / self._target.file] = language
         self._new_texts: dict[Path, str] = {}
         if (hook := self._facts.hook) is not None:
-            place = hook.place.locate(self._home.environment)
+            place = self._home.environment.locate(hook.place)
             files[place] = LANGUAGES[JsonFormat]
             self._new_texts[place] = hook.language.new_file
         self._files = files

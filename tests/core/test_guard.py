@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rootsd.core.agents import KNOWN_AGENTS
+from rootsd.agents.guarded import guarded_agents
+from rootsd.core.agents import Agent
 from rootsd.core.guard import (
     Caller,
     Guard,
@@ -21,6 +22,7 @@ from rootsd.core.processes import Lineage, LineageCompleteness, Process, Termina
 from rootsd.core.recognition import is_agent
 from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
 
+KNOWN = guarded_agents()
 ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
 ROOT_GROUP, SESSION = b"/", b"/user.slice/user-1000.slice/session-3.scope"
 # A desktop: a tab with a shell, another with an agent, and an editor that starts a bridge and a
@@ -36,7 +38,7 @@ def judged(
     *line: Process, hosts: tuple[Process, ...] = (), guard: Guard = Guard.AGENTS
 ) -> GuardDecision:
     """Return the decision on a command of the first process; the others are its ancestors."""
-    return check_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN_AGENTS)
+    return check_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN)
 
 
 def without_terminal(*line: Process) -> tuple[Process, ...]:
@@ -59,7 +61,7 @@ def test_a_caller_that_ended_is_refused() -> None:
 def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -> None:
     def judged_so(*line: Process) -> GuardAction:
         caller = Caller(Lineage(line, seen_as))
-        return check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
+        return check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN).action
 
     assert judged_so() is REFUSE
     assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
@@ -102,7 +104,7 @@ def judged_on(
     """
     terminals = {OTHER_TERMINAL: holders, TERMINAL: (first,) if first else ()}
     caller = Caller(Lineage((ORPHAN,)), terminals=terminals)
-    return check_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN_AGENTS)
+    return check_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN)
 
 
 def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
@@ -180,9 +182,7 @@ def test_a_multiplexer_that_no_terminal_of_a_person_displays_is_challenged(name:
         displays = (OTHER_TERMINAL,) if shown else ()
         terminals = {TERMINAL: (holder(server, displays=displays),), OTHER_TERMINAL: shown}
         line = Lineage((replace(CALLER, parent=30), replace(SHELL, pid=30, parent=40), server))
-        return check_caller(
-            Guard.AGENTS, Caller(line, terminals=terminals), McpHosts(), KNOWN_AGENTS
-        )
+        return check_caller(Guard.AGENTS, Caller(line, terminals=terminals), McpHosts(), KNOWN)
 
     unseen = judged_in()
     assert unseen.action is CHALLENGE
@@ -199,9 +199,8 @@ def test_a_holder_with_an_incomplete_lineage_is_challenged() -> None:
     assert judged_on(late).action is CHALLENGE
 
 
-@pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
-def test_a_known_agent_above_refuses_by_each_name_and_marker(agent: object) -> None:
-    known = next(a for a in KNOWN_AGENTS if a is agent)
+@pytest.mark.parametrize("known", KNOWN, ids=lambda agent: agent.label)
+def test_a_known_agent_above_refuses_by_each_name_and_marker(known: Agent) -> None:
     for name in known.names:
         above = process(30, 20, name, f"/usr/bin/{name}", terminal=TERMINAL)
         finding = judged(replace(CALLER, parent=30), above, SHELL)
@@ -228,7 +227,7 @@ def test_a_known_agent_above_refuses_by_each_name_and_marker(agent: object) -> N
 def test_an_agent_is_recognized_by_the_script_that_an_interpreter_runs(
     words: tuple[str, ...],
 ) -> None:
-    assert any(is_agent(process(30, 20, "node", *words), agent) for agent in KNOWN_AGENTS)
+    assert any(is_agent(process(30, 20, "node", *words), agent) for agent in KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_an_agent_is_recognized_by_the_script_that_an_interpreter_runs(
     ],
 )  # fmt: skip
 def test_an_agents_name_in_other_arguments_proves_nothing(words: tuple[str, ...]) -> None:
-    assert not any(is_agent(process(30, 20, words[0], *words), agent) for agent in KNOWN_AGENTS)
+    assert not any(is_agent(process(30, 20, words[0], *words), agent) for agent in KNOWN)
 
 
 def test_an_editors_marker_leads_to_a_challenge_on_a_terminal_and_a_refusal_elsewhere() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from rootsd.agents.guarded import guarded_agents
 from rootsd.core import recognition
-from rootsd.core.agents import KNOWN_AGENTS
 from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, McpHosts, check_caller
 from rootsd.core.known_programs import INTERPRETERS, KNOWN_PROGRAMS, KNOWN_SCRIPTS, ProgramUse
 from rootsd.core.processes import Lineage, Process, ProgramSight
@@ -16,6 +16,7 @@ from rootsd.core.recognition import allow_command, allowance, uses_of
 from support.process_table import TERMINAL, process
 
 ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
+KNOWN = guarded_agents()
 HOME = "/home/ann"
 PYTHON, NODE = "/usr/bin/python3.12", "/usr/bin/node"
 
@@ -45,9 +46,7 @@ def chain(*line: Process) -> tuple[Process, ...]:
 
 
 def judged(*line: Process, allowed: frozenset[str] = frozenset()) -> GuardDecision:
-    return check_caller(
-        Guard.AGENTS, Caller(Lineage(chain(*line))), McpHosts(), KNOWN_AGENTS, allowed
-    )
+    return check_caller(Guard.AGENTS, Caller(Lineage(chain(*line))), McpHosts(), KNOWN, allowed)
 
 
 BASH = run("/usr/bin/bash", name="bash")
@@ -168,7 +167,7 @@ def test_no_agent_passes_unseen_under_any_name(form: str) -> None:
         quiet = (replace(each, terminal=0) for each in (BASH, above, BASH, GNOME))
         (first, *rest) = chain(*quiet)
         caller = Caller(Lineage((replace(first, terminal=0), *rest)))
-        found = check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS)
+        found = check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN)
         assert found.action is REFUSE, name
 
 
@@ -280,7 +279,7 @@ def test_without_access_to_programs_their_names_count() -> None:
 
     def judged_so(*line: Process) -> GuardAction:
         caller = Caller(Lineage(tuple(blurred(*chain(*line)))))
-        return check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
+        return check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN).action
 
     assert judged_so(BASH, GNOME, USER_MANAGER) is ADMIT
     assert judged_so(BASH, run(f"{HOME}/agent"), GNOME) is CHALLENGE
@@ -322,14 +321,14 @@ def test_a_caller_other_than_rootsd_is_asked_about() -> None:
         run(f"{HOME}/bin/rootsd"),
     ):  # fmt: skip
         line = (replace(caller, pid=9, parent=8), replace(BASH, pid=8, parent=1))
-        found = check_caller(Guard.AGENTS, Caller(Lineage(line)), McpHosts(), KNOWN_AGENTS)
+        found = check_caller(Guard.AGENTS, Caller(Lineage(line)), McpHosts(), KNOWN)
         assert found.action is CHALLENGE
         assert found.why.endswith("which sent it")
 
 
 def test_no_agent_and_no_interpreter_is_in_the_lists_of_peoples_programs() -> None:
     people = {name for names in KNOWN_PROGRAMS.values() for name in names}
-    agents = {name for agent in KNOWN_AGENTS for name in agent.names}
+    agents = {name for agent in KNOWN for name in agent.names}
     assert not people & agents
     assert not people & set(AGENTS)
     assert not people & INTERPRETERS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rootsd.connect.base import ClientEnvironment, McpClient, Platform
+from rootsd.agents.forms.place import Platform
+from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring, WiringWish

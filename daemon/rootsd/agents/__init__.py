@@ -1,4 +1,17 @@
-"""The coding agents that the wall knows: where they keep their state, and what they load from it.
+"""The coding agents and MCP clients that rootsd knows. Each module in `known` is one, as data.
+
+To add an agent, add a file. Nothing else lists them. What the file may say, all of it optional but
+the first line:
+
+* `LABEL`: its name for people.
+* What the guard knows it by. `PROGRAMS`: the names of its programs, or of the script that an
+  interpreter runs. `PACKAGES`: parts of the path of that script. `MARKERS`: the environment
+  variables that it sets for its commands, as `NAME` or `NAME=value`. `HINTS`: the same, but a
+  person's terminal may also have these. `SOURCE`: how that is known. It is in docs/AGENTS.md. An
+  editor has no `PROGRAMS`, because people type in its terminals.
+* `state()`: what it needs behind the wall.
+
+What needs a form is a function, so that a program loads only what it reads (`forms`).
 
 An agent needs its settings, its login, and its history, and all of that lies in the home folder,
 where the agents of every project share it. A confined agent that could write there would have its
@@ -16,25 +29,35 @@ them. What the agent needs comes in from outside, in three ways:
 * *Credentials* are copied in likewise, and belong to the name: the newest of its projects serves.
 
 Everything else in these folders is the history of this project, and stays with the name.
-
-Each module in `known` is one agent, as data, and has the name of its program. To add an agent,
-add a file. `profile_of` finds it.
 """
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
-from rootsd.agents.profile import AgentProfile
+from rootsd.agents import known
 
-_KNOWN = f"{__name__}.known"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
-def profile_of(program: str) -> AgentProfile | None:
-    """Return what is known about the agent whose program has the name `program`, or None."""
-    name = program.replace("-", "_")
-    if name.startswith("_") or not name.isidentifier() or find_spec(f"{_KNOWN}.{name}") is None:
-        return None
-    profile: AgentProfile = import_module(f"{_KNOWN}.{name}").PROFILE
-    return profile
+@cache
+def agent_files() -> tuple[ModuleType, ...]:
+    """Return the modules of all agents, in the order of the alphabet."""
+    names = (name for folder in known.__path__ for name in os.listdir(folder))
+    files = sorted(name for name in names if name.endswith(".py") and not name.startswith("_"))
+    return tuple(import_module(f"{known.__name__}.{name[:-3]}") for name in files)
+
+
+def files_with(facet: str) -> list[ModuleType]:
+    """Return the modules that have a facet, such as `state`."""
+    return [agent for agent in agent_files() if hasattr(agent, facet)]
+
+
+def with_program(name: str, facet: str) -> ModuleType | None:
+    """Return the module with `facet` of the agent whose program has this name, or None."""
+    found = (agent for agent in files_with(facet) if name in agent.PROGRAMS)
+    return next(found, None)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.files.private_files import display_path
 from rootsd.settings.formats import JsonFormat, Keys, SettingsFormat, TomlFormat, YamlFormat
 
@@ -33,19 +34,16 @@ TOML = TomlFormat()
 YAML = YamlFormat()
 
 
-class Platform(Enum):
-    """A system on which the settings of some clients have another place."""
-
-    LINUX = "linux"
-    MACOS = "darwin"
-
-
 class ClientEnvironment(Struct, frozen=True):
     """The surroundings in which clients are looked for: a home folder, and the variables there."""
 
     home: Path
     variables: Mapping[str, str]
     platform: Platform
+
+    def locate(self, place: SettingsPlace) -> Path:
+        """Return the absolute path of a file or a folder of a client."""
+        return Path(place.locate(str(self.home), self.variables, self.platform))
 
     def in_home(self, home: ClientHome) -> ClientEnvironment:
         """Return these surroundings with another home of a client."""
@@ -80,43 +78,6 @@ class ClientHome(Struct, frozen=True):
         return " ".join([*front, *(f"{k}={shlex.quote(v)}" for k, v in named.items()), words])
 
 
-class HomeVariable(Struct, frozen=True):
-    """A variable that names another place on some `platforms`. `below` is the path from there."""
-
-    name: str
-    below: str = ""
-    platforms: tuple[Platform, ...] = tuple(Platform)
-
-
-class SettingsPlace(Struct, frozen=True):
-    """Where a file is: `linux` and `macos` are relative to the home folder.
-
-    The first of the `variables` that is set names another place. A relative value is ignored: it
-    would mean another file in each folder. Without `macos`, the file has the same place on both
-    systems.
-    """
-
-    linux: str
-    macos: str = ""
-    variables: tuple[HomeVariable, ...] = ()
-
-    def locate(self, environment: ClientEnvironment) -> Path:
-        """Return the absolute path. Its folder has no links, so each file has one path."""
-        for variable in self.variables:
-            value = environment.variables.get(variable.name, "")
-            if environment.platform in variable.platforms and os.path.isabs(value):
-                return _after_links(Path(value, variable.below))
-        is_macos = environment.platform is Platform.MACOS
-        below = self.macos if is_macos and self.macos else self.linux
-        return _after_links(environment.home / below)
-
-
-def in_config_home(below: str, macos: str = "") -> SettingsPlace:
-    """Return the place of a file in the base folder for settings (XDG), of Linux alone."""
-    moved = HomeVariable("XDG_CONFIG_HOME", below, (Platform.LINUX,))
-    return SettingsPlace(f".config/{below}", macos, (moved,))
-
-
 class OtherSettings(Struct, frozen=True):
     """Settings of the same client that `connect` does not change.
 
@@ -128,7 +89,7 @@ class OtherSettings(Struct, frozen=True):
 
     def sentences(self, environment: ClientEnvironment) -> list[str]:
         """Return a sentence for each folder that is there."""
-        pattern = self.place.locate(environment)
+        pattern = environment.locate(self.place)
         found = sorted(each for each in pattern.parent.glob(pattern.name) if each.is_dir())
         return [self.what.format(display_path(each)) for each in found]
 
@@ -137,10 +98,6 @@ def from_flatpak(title: str, application: str) -> OtherSettings:
     """Return the settings of a client that Flatpak installed. It cannot run programs outside."""
     what = f"{title} from Flatpak has its own settings in {{}}; rootsd does not change them"
     return OtherSettings(what, SettingsPlace(f".var/app/{application}/config"))
-
-
-def _after_links(path: Path) -> Path:
-    return Path(os.path.realpath(path.parent), path.name)
 
 
 class Placeholder(Enum):
@@ -467,7 +424,7 @@ class DescribedClient(McpClient):
 
     def settings(self, environment: ClientEnvironment) -> Path:
         """Return the first of the places that exists, else the first one."""
-        paths = [place.locate(environment) for place in self.facts.places]
+        paths = [environment.locate(place) for place in self.facts.places]
         return next((path for path in paths if os.path.lexists(path)), paths[0])
 
     def settings_files(self, environment: ClientEnvironment) -> list[Path]:
@@ -479,7 +436,7 @@ class DescribedClient(McpClient):
         if environment.program(self.facts.programs) is not None:
             return True
         settings = self.settings(environment)
-        folder = self.facts.folder.locate(environment) if self.facts.folder else settings.parent
+        folder = environment.locate(self.facts.folder) if self.facts.folder else settings.parent
         return os.path.lexists(settings) or folder.is_dir()
 
     def servers(self, text: str) -> dict[str, Any]:

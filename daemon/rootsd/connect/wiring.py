@@ -167,7 +167,7 @@ class ClientWiring:
         self._record = record
         self.settings = client.settings(environment)
         self._home = client.facts.home(environment)
-        self._home_place = str(client.facts.places[0].locate(environment))
+        self._home_place = str(environment.locate(client.facts.places[0]))
 
     def state(self) -> WiringState:
         """Return what is there. A file that cannot be read makes a problem, not an error."""
@@ -416,7 +416,7 @@ class ClientWiring:
         tools, hook = self._client.facts.tools, self._client.facts.hook
         places = [tools.place] if tools is not None and tools.place is not None else []
         places += [hook.place] if hook is not None else []
-        others = [place.locate(self._environment) for place in places]
+        others = [self._environment.locate(place) for place in places]
         return list(dict.fromkeys((self.settings, *self._files(), *others)))
 
     def _adopted_in(self, path: Path, text: str) -> list[Change]:
@@ -425,9 +425,9 @@ class ClientWiring:
             return []
         found = adopted_entries(self._client, text) if path in self._files() else []
         tools, hook = facts.tools, facts.hook
-        if tools is not None and tools.place and path == tools.place.locate(self._environment):
+        if tools is not None and tools.place and path == self._environment.locate(tools.place):
             found += adopted_items(text, tools.keys, tools.items)
-        if hook is not None and path == hook.place.locate(self._environment):
+        if hook is not None and path == self._environment.locate(hook.place):
             found += adopted_hooks(facts.name, text, hook)
         return found
 
@@ -531,7 +531,7 @@ class ClientWiring:
             edit = partial(wrap_server, self._client, server=server, wrap=wrap, rootsd=wish.rootsd)
             tasks.setdefault(files.get(server, self.settings), []).append(edit)
         if tools is not None and tools.place is not None:
-            path = tools.place.locate(self._environment)
+            path = self._environment.locate(tools.place)
             tasks[path] = [partial(append_items, keys=tools.keys, items=tools.items)]
         hook = self._client.facts.hook
         use = hook.possible(wish.hook) if hook is not None else HookUse.NO
@@ -544,7 +544,7 @@ class ClientWiring:
                 partial(append_items, keys=keys, items=[entry])
                 for keys, entry in hook.entries_for(use, shlex.join(words)).items()
             ]
-            tasks.setdefault(hook.place.locate(self._environment), []).extend(added)
+            tasks.setdefault(self._environment.locate(hook.place), []).extend(added)
         return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]
 
     def _places(self) -> dict[ServerId, Path]:
@@ -565,7 +565,7 @@ class ClientWiring:
         if tools is None:
             return ToolAccess.ASK
         if tools.place is not None:
-            own = known.get(str(tools.place.locate(self._environment)))
+            own = known.get(str(self._environment.locate(tools.place)))
             is_allowed = own is not None and tools.keys in _appended_to(own)
         else:
             entry = entries.get(ENTRY_NAME)
@@ -575,7 +575,7 @@ class ClientWiring:
     def _hook(self, known: Mapping[str, ChangedFile]) -> HookUse:
         """Return whether we installed our hook."""
         hook = self._client.facts.hook
-        own = known.get(str(hook.place.locate(self._environment))) if hook else None
+        own = known.get(str(self._environment.locate(hook.place))) if hook else None
         return hook_use(hook, own.changes) if hook is not None and own else HookUse.NO
 
     def hook_programs(self) -> list[str]:
@@ -587,7 +587,7 @@ class ClientWiring:
         if hook is None:
             return []
         try:
-            text = SettingsFile(hook.place.locate(self._environment)).read() or ""
+            text = SettingsFile(self._environment.locate(hook.place)).read() or ""
             values = hook.language.values(text) if text else {}
         except (NotEditable, SettingsUnusable):
             return []

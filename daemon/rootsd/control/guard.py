@@ -11,12 +11,13 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 
+from rootsd.agents.guarded import guarded_agents
 from rootsd.config.schema import ApprovalTable
 from rootsd.control.attempts import AttemptRecorder
 from rootsd.control.callers import CallerFinder
 from rootsd.control.process_view import ProcessView
 from rootsd.control.routes import GuardedCommand
-from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
+from rootsd.core.agents import Agent, markers_of
 from rootsd.core.changes import AuditRecord, ChangeVerb, SettingChange
 from rootsd.core.encoding import AllowedPrograms
 from rootsd.core.errors import CallerRefused
@@ -68,7 +69,7 @@ class CommandGuard:
         self.refused = refused
         self.agent_commands = agent_commands
         self.view = view
-        self._agents: Sequence[Agent] = KNOWN_AGENTS
+        self._agents: Sequence[Agent] = guarded_agents()
         self._note = note
         self._now = now
         self._callers = CallerFinder(view, connected, lambda: markers_of(self._agents))
@@ -80,7 +81,7 @@ class CommandGuard:
 
     def set_agents(self, approval: ApprovalTable) -> None:
         """Recognize agents by these names and markers, too."""
-        self._agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))
+        self._agents = guarded_agents(approval.agents, approval.markers)
 
     async def adopt_mode(self, approval: ApprovalTable) -> None:
         """Judge by the configured mode, because the store is new. Raises what the store raises."""

@@ -10,7 +10,8 @@ from typing import Any, Self
 import pytest
 from msgspec.structs import replace
 
-from rootsd.connect.base import ClientEnvironment, McpClient, Platform
+from rootsd.agents.forms.place import Platform
+from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.launch import Launch, launch_of
 from rootsd.connect.servers import ServerId, list_servers
 from support.agent_programs import PROGRAMS, AgentProgram, Servers

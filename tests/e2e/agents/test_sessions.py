@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.agents import KNOWN_AGENTS
+from rootsd.agents.guarded import guarded_agents
 from rootsd.core.processes import Process
 from rootsd.core.recognition import is_agent
 from support import environment_report
@@ -82,7 +82,7 @@ def assert_known(program: AgentProgram, around: environment_report.Surroundings)
     """Check that its process is known by name, and its commands by each variable, except those
     that it sets at other times.
     """
-    (agent,) = (agent for agent in KNOWN_AGENTS if agent.label == program.label)
+    (agent,) = (agent for agent in guarded_agents() if agent.label == program.label)
     line = [
         Process(
             pid=process["pid"], started=0, parent=0, name=process["name"].encode(),
@@ -91,7 +91,7 @@ def assert_known(program: AgentProgram, around: environment_report.Surroundings)
         for process in around["lineage"]
     ]  # fmt: skip
     assert [process for process in line if is_agent(process, agent)], line
-    others = [other for other in KNOWN_AGENTS if other is not agent]
+    others = [other for other in guarded_agents() if other is not agent]
     assert not [pair for pair in product(line, others) if is_agent(*pair)]
     assert set(program.sets) <= around["environment"].keys()
     assert set(program.sets) <= {mark.partition("=")[0] for mark in agent.markers}

@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from pkgutil import iter_modules
 
 import pytest
 
-from rootsd.agents import known, profile_of
+from rootsd.agents import files_with, with_program
+from rootsd.agents.forms.state import AgentState
 from support import preloaded
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("wall")]
 
-PROGRAMS = sorted(module.name.replace("_", "-") for module in iter_modules(known.__path__))
+PROGRAMS = sorted(agent.PROGRAMS[0] for agent in files_with("state"))
 _HANG_GUARD_S = 120
 _STAND_IN = """
 import os, shutil
@@ -49,12 +49,13 @@ def home(home: Path) -> Path:
 
 def kinds_of(program: str) -> list[str]:
     """Return every file below the home folder that an agent loads or copies."""
-    profile = profile_of(program)
-    assert profile is not None
-    paths = [*profile.reads]
-    for folder in profile.folders:
+    agent = with_program(program, "state")
+    assert agent is not None
+    state: AgentState = agent.state()
+    paths = [*state.reads]
+    for folder in state.folders:
         names = [*folder.loads, *folder.credentials, *(each.path for each in folder.copies)]
-        paths += [f"{folder.path}/{name.replace('*', 'x')}" for name in names]
+        paths += [f"{folder.place.linux}/{name.replace('*', 'x')}" for name in names]
         paths += [each.beside for each in folder.copies if each.beside]
     return paths
 

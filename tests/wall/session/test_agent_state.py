@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from rootsd.agents.profile import OwnSandbox
+from rootsd.agents import files_with
+from rootsd.agents.forms.state import OwnSandbox
 from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import (
@@ -238,3 +240,24 @@ def test_the_program_from_npm_and_its_interpreter_are_shown(
     assert kinds[os.fsencode(tmp_path / "bin" / "claude")] is ViewEntryKind.LINK
     assert kinds[os.fsencode(tmp_path / "bin" / "node")] is ViewEntryKind.READ
     assert kinds[os.fsencode(tmp_path / "lib" / "node_modules")] is ViewEntryKind.READ
+
+
+@pytest.mark.parametrize("agent", files_with("state"), ids=lambda agent: agent.LABEL)
+def test_a_variable_moves_the_state_of_each_agent_that_has_one(
+    agent: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in agent.state().folders:
+        for name, below, _ in folder.place.variables:
+            monkeypatch.setenv(name, f"/moved/{name}")
+            planned = plan_agent((agent.PROGRAMS[0],), b"/home", bytes(tmp_path), "x", [])
+            assert planned is not None
+            assert f"/moved/{name}/{below}".rstrip("/").encode() in {
+                each.outside for each in planned.folders
+            }
+            assert (planned.variables({}).get(name) == f"/moved/{name}") is not bool(below)
+    assert {"QWEN_HOME", "CLINE_DIR"} <= {
+        variable.name
+        for each in files_with("state")
+        for folder in each.state().folders
+        for variable in folder.place.variables
+    }

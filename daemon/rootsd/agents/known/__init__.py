@@ -1,1 +1,1 @@
-"""One module for each known agent: its name is that of the program, with `_` for `-`."""
+"""One module for each agent. See `rootsd.agents`."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Aider",
-    folders=(AgentFolder(".aider", credentials=("oauth-keys.env",)),),
-    reads=(".aider.conf.yml", ".aider.model.settings.yml", ".aider.model.metadata.json"),
-)
+LABEL = "Aider"
+PROGRAMS = ("aider",)
+PACKAGES = ("/aider/",)
+SOURCE = "its source: it sets none"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.SettingsPlace(".aider"), credentials=("oauth-keys.env",)
+            ),
+        ),
+        reads=(".aider.conf.yml", ".aider.model.settings.yml", ".aider.model.metadata.json"),
+    )

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Amp",
-    folders=(
-        AgentFolder(
-            ".config/amp",
-            variable="XDG_CONFIG_HOME",
-            below="amp",
-            loads=("AGENT.md", "AGENTS.md", "checks", "commands", "plugins", "skills", "tools"),
-            copies=(CopiedFile("settings.json"), CopiedFile("settings.jsonc")),
+LABEL = "Amp"
+PROGRAMS = ("amp",)
+PACKAGES = ("@sourcegraph/amp/",)
+MARKERS = ("AGENT=amp", "AMP_CURRENT_THREAD_ID")  # ascorbic/am-i-vibing: its table of providers
+SOURCE = "programs that look for it"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/amp", inside="amp"),
+                loads=(
+                    "AGENT.md", "AGENTS.md", "checks", "commands", "plugins", "skills", "tools",
+                ),
+                copies=(
+                    forms.state.CopiedFile("settings.json"),
+                    forms.state.CopiedFile("settings.jsonc"),
+                ),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_DATA_HOME", ".local/share/amp", inside="amp"),
+                credentials=("secrets.json", "device-id.json"),
+            ),
         ),
-        AgentFolder(
-            ".local/share/amp",
-            variable="XDG_DATA_HOME",
-            below="amp",
-            credentials=("secrets.json", "device-id.json"),
-        ),
-    ),
-    reads=(".config/AGENTS.md", ".config/agents", ".agents"),
-)  # fmt: skip
+        reads=(".config/AGENTS.md", ".config/agents", ".agents"),
+    )  # fmt: skip

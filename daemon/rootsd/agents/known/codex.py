@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Codex CLI",
-    folders=(
-        AgentFolder(
-            ".codex",
-            variable="CODEX_HOME",
-            loads=(
-                "*.config.toml", ".env", "AGENTS.md", "AGENTS.override.md", "agents", "hooks",
-                "hooks.json", "managed_config.toml", "plugins", "prompts", "requirements.toml",
-                "rules", "themes",
-            ),
-            # It records there that a folder is trusted.
-            copies=(CopiedFile("config.toml", by_project=(("projects",),)),),
-            credentials=("auth.json", ".credentials.json"),
-        ),
-    ),
-    reads=(".agents",),
-    # Its sandbox is bubblewrap, which needs mounts: "Failed to make / slave". The older one, with
-    # Landlock, refuses every restricted mode in this version.
-    arguments=("-c", 'sandbox_mode="danger-full-access"'),
-    remark=(
-        "Codex's own sandbox cannot work inside and is off, so its commands can use the network; "
-        "--no-network would take it from Codex itself, too"
-    ),
+LABEL = "Codex CLI"
+PROGRAMS = ("codex", "codex-exec")
+PACKAGES = ("@openai/codex/",)
+# openai/codex: codex-rs/core/src/spawn.rs, unified_exec/process_manager.rs, and
+# codex-rs/protocol/src/shell_environment.rs
+MARKERS = (
+    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI",
+    "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID",
 )  # fmt: skip
+SOURCE = "run, 0.169.0; CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED by its source"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("CODEX_HOME", ".codex"),
+                loads=(
+                    "*.config.toml", ".env", "AGENTS.md", "AGENTS.override.md", "agents", "hooks",
+                    "hooks.json", "managed_config.toml", "plugins", "prompts", "requirements.toml",
+                    "rules", "themes",
+                ),
+                # It records there that a folder is trusted.
+                copies=(forms.state.CopiedFile("config.toml", by_project=(("projects",),)),),
+                credentials=("auth.json", ".credentials.json"),
+            ),
+        ),
+        reads=(".agents",),
+        # Its sandbox is bubblewrap, which needs mounts: "Failed to make / slave". The older one,
+        # with Landlock, refuses every restricted mode in this version.
+        arguments=("-c", 'sandbox_mode="danger-full-access"'),
+        remark=(
+            "Codex's own sandbox cannot work inside and is off, so its commands can use the"
+            " network; --no-network would take it from Codex itself, too"
+        ),
+    )  # fmt: skip

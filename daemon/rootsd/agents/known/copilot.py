@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Copilot CLI",
-    folders=(
-        AgentFolder(
-            ".copilot",
-            variable="COPILOT_HOME",
-            loads=(
-                "agents", "copilot-instructions.md", "extensions", "hooks", "installed-plugins",
-                "instructions", "lsp-config.json", "mcp-config.json", "permissions-config.json",
-                "plugins", "settings.json", "skills",
+LABEL = "Copilot CLI"
+PROGRAMS = ("copilot",)
+PACKAGES = ("@github/copilot/",)
+# Observed in its commands, but not in every version: dynatrace-oss/dtctl issue 288.
+MARKERS = ("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID")
+# microsoft/vscode, toolTerminalCreator.ts: also in terminals that people use.
+HINTS = ("COPILOT_AGENT",)
+SOURCE = "run, 1.0.102; the one in italics by the source of VS Code"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("COPILOT_HOME", ".copilot"),
+                loads=(
+                    "agents", "copilot-instructions.md", "extensions", "hooks",
+                    "installed-plugins", "instructions", "lsp-config.json", "mcp-config.json",
+                    "permissions-config.json", "plugins", "settings.json", "skills",
+                ),
+                # The login is in there, too.
+                copies=(forms.state.CopiedFile("config.json", by_project=(("trustedFolders",),)),),
+                credentials=("mcp-oauth-config", "mcp-oauth-config.json"),
             ),
-            # The login is in there, too.
-            copies=(CopiedFile("config.json", by_project=(("trustedFolders",),)),),
-            credentials=("mcp-oauth-config", "mcp-oauth-config.json"),
         ),
-    ),
-    reads=(".agents", ".config/github-copilot"),
-    caches=(".cache/copilot",),
-    variables={"COPILOT_AUTO_UPDATE": "false"},
-)  # fmt: skip
+        reads=(".agents", ".config/github-copilot"),
+        caches=(".cache/copilot",),
+        variables={"COPILOT_AUTO_UPDATE": "false"},
+    )  # fmt: skip

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Crush",
-    folders=(
-        AgentFolder(
-            ".config/crush",
-            variable="XDG_CONFIG_HOME",
-            below="crush",
-            loads=("*.json", "CRUSH.md", "commands", "skills"),
+LABEL = "Crush"
+PROGRAMS = ("crush",)
+PACKAGES = ("@charmland/crush/",)
+# charmbracelet/crush: internal/shell/shell.go
+MARKERS = ("CRUSH=1", "AGENT=crush", "AI_AGENT=crush")
+SOURCE = "its source"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/crush", inside="crush"),
+                loads=("*.json", "CRUSH.md", "commands", "skills"),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_DATA_HOME", ".local/share/crush", inside="crush"),
+                credentials=("crush.json", "providers.json"),
+            ),
         ),
-        AgentFolder(
-            ".local/share/crush",
-            variable="XDG_DATA_HOME",
-            below="crush",
-            credentials=("crush.json", "providers.json"),
-        ),
-    ),
-    reads=(".agents", ".config/agents"),
-)
+        reads=(".agents", ".config/agents"),
+    )

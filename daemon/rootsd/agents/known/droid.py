@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Droid",
-    folders=(
-        AgentFolder(
-            ".factory",
-            loads=(
-                "AGENTS.md", "bin", "commands", "droids", "hooks", "hooks.json", "mcp.json",
-                "plugins", "rules", "skills",
+LABEL = "Droid"
+PROGRAMS = ("droid",)
+SOURCE = "nothing is known"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.SettingsPlace(".factory"),
+                loads=(
+                    "AGENTS.md", "bin", "commands", "droids", "hooks", "hooks.json", "mcp.json",
+                    "plugins", "rules", "skills",
+                ),
+                copies=(
+                    forms.state.CopiedFile("settings.json"),
+                    forms.state.CopiedFile("config.json"),
+                ),
+                credentials=("auth.json", "auth.encrypted", "auth.v2.file", "auth.v2.key"),
             ),
-            copies=(CopiedFile("settings.json"), CopiedFile("config.json")),
-            credentials=("auth.json", "auth.encrypted", "auth.v2.file", "auth.v2.key"),
         ),
-    ),
-)  # fmt: skip
+    )  # fmt: skip

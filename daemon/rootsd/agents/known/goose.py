@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Goose",
-    folders=(
-        AgentFolder(
-            ".config/goose",
-            variable="XDG_CONFIG_HOME",
-            below="goose",
-            loads=(
-                ".goosehints", "*.yaml", "AGENTS.md", "agents", "custom_providers",
-                "declarative_*", "memory", "prompts", "recipes", "skills",
+LABEL = "Goose"
+PROGRAMS = ("goose", "goosed")
+# block/goose: crates/goose-mcp/src/developer/shell.rs
+MARKERS = ("GOOSE_TERMINAL", "AGENT=goose")
+SOURCE = "its source"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", inside="goose"),
+                loads=(
+                    ".goosehints", "*.yaml", "AGENTS.md", "agents", "custom_providers",
+                    "declarative_*", "memory", "prompts", "recipes", "skills",
+                ),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_DATA_HOME", ".local/share/goose", inside="goose")
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_STATE_HOME", ".local/state/goose", inside="goose")
             ),
         ),
-        AgentFolder(".local/share/goose", variable="XDG_DATA_HOME", below="goose"),
-        AgentFolder(".local/state/goose", variable="XDG_STATE_HOME", below="goose"),
-    ),
-    reads=(".agents",),
-)  # fmt: skip
+        reads=(".agents",),
+    )  # fmt: skip

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "opencode",
-    folders=(
-        AgentFolder(
-            ".config/opencode",
-            variable="XDG_CONFIG_HOME",
-            below="opencode",
-            loads=(
-                "*.json", "*.jsonc", "AGENTS.md", "agent", "agents", "bun.lock", "command",
-                "commands", "mode", "modes", "node_modules", "plugin", "plugins", "skill",
-                "skills", "themes", "tool", "tools",
+LABEL = "opencode"
+PROGRAMS = ("opencode",)
+PACKAGES = ("/opencode-ai/",)
+# sst/opencode: packages/opencode/src/index.ts; forks of it keep the variable
+MARKERS = ("OPENCODE=1",)
+SOURCE = "run, 1.18.33"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/opencode", inside="opencode"),
+                loads=(
+                    "*.json", "*.jsonc", "AGENTS.md", "agent", "agents", "bun.lock", "command",
+                    "commands", "mode", "modes", "node_modules", "plugin", "plugins", "skill",
+                    "skills", "themes", "tool", "tools",
+                ),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_DATA_HOME", ".local/share/opencode", inside="opencode"),
+                loads=("bin",),
+                credentials=("auth.json", "mcp-auth.json"),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_STATE_HOME", ".local/state/opencode", inside="opencode")
             ),
         ),
-        AgentFolder(
-            ".local/share/opencode",
-            variable="XDG_DATA_HOME",
-            below="opencode",
-            loads=("bin",),
-            credentials=("auth.json", "mcp-auth.json"),
-        ),
-        AgentFolder(".local/state/opencode", variable="XDG_STATE_HOME", below="opencode"),
-    ),
-    reads=(".opencode", ".agents", ".claude/CLAUDE.md", ".claude/skills"),
-    caches=(".cache/opencode",),
-    variables={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
-)  # fmt: skip
+        reads=(".opencode", ".agents", ".claude/CLAUDE.md", ".claude/skills"),
+        caches=(".cache/opencode",),
+        variables={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+    )  # fmt: skip

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "pi",
-    folders=(
-        AgentFolder(
-            ".pi/agent",
-            variable="PI_CODING_AGENT_DIR",
-            loads=(
-                "AGENTS.md", "APPEND_SYSTEM.md", "CLAUDE.md", "SYSTEM.md", "commands",
-                "extensions", "hooks", "keybindings.json", "models.json", "npm", "prompts",
-                "skills", "themes", "tools",
+LABEL = "pi"
+PROGRAMS = ("pi",)
+PACKAGES = ("/pi-coding-agent/",)
+MARKERS = ("PI_CODING_AGENT",)  # badlogic/pi-mono: packages/coding-agent/src/cli.ts
+SOURCE = "run, 0.73.1"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("PI_CODING_AGENT_DIR", ".pi/agent"),
+                loads=(
+                    "AGENTS.md", "APPEND_SYSTEM.md", "CLAUDE.md", "SYSTEM.md", "commands",
+                    "extensions", "hooks", "keybindings.json", "models.json", "npm", "prompts",
+                    "skills", "themes", "tools",
+                ),
+                copies=(forms.state.CopiedFile("settings.json"),),
+                credentials=("auth.json",),
             ),
-            copies=(CopiedFile("settings.json"),),
-            credentials=("auth.json",),
         ),
-    ),
-    reads=(".agents",),
-)  # fmt: skip
+        reads=(".agents",),
+    )  # fmt: skip

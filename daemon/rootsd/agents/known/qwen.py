@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from rootsd.agents.profile import TOP, AgentFolder, AgentProfile, CopiedFile
+from rootsd.agents import forms
 
-PROFILE = AgentProfile(
-    "Qwen Code",
-    folders=(
-        AgentFolder(
-            ".qwen",
-            loads=(
-                ".env", "QWEN.md", "agents", "commands", "extensions", "hooks",
-                "output-language.md", "policies", "skills",
+LABEL = "Qwen Code"
+PROGRAMS = ("qwen",)
+PACKAGES = ("@qwen-code/qwen-code/",)
+# QwenLM/qwen-code: packages/core/src/services/shellExecutionService.ts
+MARKERS = ("QWEN_CODE",)
+SOURCE = "run, 0.24.4"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.moved_by("QWEN_HOME", ".qwen"),
+                loads=(
+                    ".env", "QWEN.md", "agents", "commands", "extensions", "hooks",
+                    "output-language.md", "policies", "skills",
+                ),
+                copies=(
+                    forms.state.CopiedFile("settings.json"),
+                    forms.state.CopiedFile("trustedFolders.json", by_project=(forms.state.TOP,)),
+                ),
+                credentials=("oauth_creds.json", "mcp-oauth-tokens.json", "installation_id"),
             ),
-            copies=(
-                CopiedFile("settings.json"),
-                CopiedFile("trustedFolders.json", by_project=(TOP,)),
-            ),
-            credentials=("oauth_creds.json", "mcp-oauth-tokens.json", "installation_id"),
         ),
-    ),
-    reads=(".agents",),
-)  # fmt: skip
+        reads=(".agents",),
+    )  # fmt: skip

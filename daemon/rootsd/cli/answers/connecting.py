@@ -19,20 +19,14 @@ from typing import Any, NotRequired, TypedDict
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.agents.forms.place import Platform
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
-from rootsd.connect.base import (
-    ClientEnvironment,
-    ClientTrial,
-    HookUse,
-    McpClient,
-    Platform,
-    ToolFile,
-)
+from rootsd.connect.base import ClientEnvironment, ClientTrial, HookUse, McpClient, ToolFile
 from rootsd.connect.health import read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
@@ -245,7 +239,7 @@ class ClientConnector:
         wish = wiring.wish_again(WiringWish(state.rootsd, variables=state.variables))
         if hook is None or wish.hook is HookUse.NO:
             return None
-        file = str(hook.place.locate(environment))
+        file = str(environment.locate(hook.place))
         if not self._questions.dry_run:
             try:
                 is_wired = state.wired is not Wired.NO
@@ -301,7 +295,7 @@ class ClientConnector:
 
         if client.facts.worktrees is None:
             return
-        folder = client.facts.worktrees.locate(self._environment)
+        folder = self._environment.locate(client.facts.worktrees)
         place = os.fsencode(os.path.realpath(folder))
         known = read_config(self._invocation.places.config_file).parents
         shown = safe_label(shorten_home(str(folder)), limit=None)
@@ -324,7 +318,7 @@ class ClientConnector:
         A failure is a warning, because the client can be disconnected all the same.
         """
         place = client.facts.worktrees
-        kept = {os.path.realpath(place.locate(home)) for home in homes if place is not None}
+        kept = {os.path.realpath(home.locate(place)) for home in homes if place is not None}
         try:
             for folder, made in self._record.worktrees(client.facts.name).items():
                 if folder not in kept:

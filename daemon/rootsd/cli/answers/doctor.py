@@ -108,7 +108,7 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
             for entry in wiring.rootsd_entries()
         ]
         if hook is not None:
-            file = hook.place.locate(home)
+            file = home.locate(hook.place)
             started += [("its permission hook", file, each) for each in wiring.hook_programs()]
         for shown, file, program in started:
             if shutil.which(program, path=home.variables.get("PATH", "")) is None:

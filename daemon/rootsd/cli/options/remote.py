@@ -188,13 +188,14 @@ def _admit_without_daemon(invocation: Invocation) -> None:
 
     No daemon knows the programs that use MCP or can ask for a word, so doubt counts as a refusal.
     """
+    from rootsd.agents.guarded import guarded_agents
     from rootsd.config.configuration import read_config
-    from rootsd.core.agents import KNOWN_AGENTS, further_agents, markers_of
+    from rootsd.core.agents import markers_of
     from rootsd.core.guard import Caller, Guard, GuardAction, McpHosts, check_caller
     from rootsd.processes.process_tree import lineages
 
     approval = read_config(invocation.places.config_file).approval
-    agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))
+    agents = guarded_agents(approval.agents, approval.markers)
     me = os.getpid()
     caller = Caller(lineages([me], markers_of(agents))[me])
     decision = check_caller(Guard.AGENTS, caller, McpHosts(), agents)

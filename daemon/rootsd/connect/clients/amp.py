@@ -5,7 +5,8 @@ Source: the owner's manual of its vendor.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, HomeVariable, SettingsPlace
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient
 
 CLIENTS = (
     DescribedClient(

@@ -7,6 +7,7 @@ Sources: its documentation of settings and MCP, and runs of version 2.1.330.
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ENTRY_NAME,
     TOOLS,
@@ -17,10 +18,8 @@ from rootsd.connect.base import (
     EntryForm,
     EntryReading,
     HealthCheck,
-    HomeVariable,
     HookFile,
     Placeholder,
-    SettingsPlace,
     ToolFile,
     ToolPermission,
     nested_hook,

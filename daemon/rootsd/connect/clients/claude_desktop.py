@@ -5,7 +5,8 @@ Source: the guide to local servers of the Model Context Protocol project.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, in_config_home
+from rootsd.agents.forms.place import in_config_home
+from rootsd.connect.base import ClientFacts, DescribedClient
 
 CLIENTS = (
     DescribedClient(

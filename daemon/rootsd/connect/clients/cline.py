@@ -9,6 +9,7 @@ request, which is 60 seconds otherwise. Sources: runs of version 3.0.65, and its
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace, in_config_home
 from rootsd.connect.base import (
     ENTRY_NAME,
     ClientFacts,
@@ -18,9 +19,6 @@ from rootsd.connect.base import (
     EntryPart,
     EntryReading,
     HealthCheck,
-    HomeVariable,
-    SettingsPlace,
-    in_config_home,
 )
 
 _FILE = "cline_mcp_settings.json"

@@ -5,6 +5,7 @@ Sources: its documentation of `config.toml`, and runs of version 0.169.0.
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ENTRY_NAME,
     TOML,
@@ -15,9 +16,7 @@ from rootsd.connect.base import (
     EntryPart,
     EntryReading,
     HealthCheck,
-    HomeVariable,
     HookFile,
-    SettingsPlace,
     nested_hook,
 )
 

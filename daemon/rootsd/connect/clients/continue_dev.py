@@ -8,15 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rootsd.connect.base import (
-    ENTRY_NAME,
-    YAML,
-    ClientFacts,
-    DescribedClient,
-    EntryForm,
-    HomeVariable,
-    SettingsPlace,
-)
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
+from rootsd.connect.base import ENTRY_NAME, YAML, ClientFacts, DescribedClient, EntryForm
 from rootsd.settings import yaml_spans
 from rootsd.settings.formats import Keys
 

@@ -5,6 +5,7 @@ Sources: `copilot help config`, and runs of version 1.0.102.
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ENTRY_NAME,
     HOOK_COMMAND,
@@ -15,11 +16,9 @@ from rootsd.connect.base import (
     EntryPart,
     EntryReading,
     HealthCheck,
-    HomeVariable,
     HookFile,
     NewJsonFile,
     Placeholder,
-    SettingsPlace,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import SettingsPlace
 from rootsd.connect.base import (
     HOOK_COMMAND,
     ClientFacts,
@@ -10,7 +11,6 @@ from rootsd.connect.base import (
     HookFile,
     NewJsonFile,
     Placeholder,
-    SettingsPlace,
 )
 
 CLIENTS = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ENTRY_NAME,
     ClientFacts,
@@ -15,10 +16,8 @@ from rootsd.connect.base import (
     EntryPart,
     EntryReading,
     HealthCheck,
-    HomeVariable,
     HookFile,
     Placeholder,
-    SettingsPlace,
     ToolFile,
     ToolPermission,
     nested_hook,

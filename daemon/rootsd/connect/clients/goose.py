@@ -5,15 +5,8 @@ Source: the vendor's documentation of its configuration files.
 
 from __future__ import annotations
 
-from rootsd.connect.base import (
-    ENTRY_NAME,
-    YAML,
-    ClientFacts,
-    DescribedClient,
-    EntryForm,
-    HomeVariable,
-    SettingsPlace,
-)
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
+from rootsd.connect.base import ENTRY_NAME, YAML, ClientFacts, DescribedClient, EntryForm
 
 CLIENTS = (
     DescribedClient(

@@ -5,7 +5,8 @@ Source: the vendor's documentation of `mcp.json`.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.agents.forms.place import SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient
 
 CLIENTS = (
     DescribedClient(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ENTRY_NAME,
     ClientEnvironment,
@@ -20,9 +21,7 @@ from rootsd.connect.base import (
     EntryPart,
     EntryReading,
     HealthCheck,
-    HomeVariable,
     Placeholder,
-    SettingsPlace,
 )
 
 _NAMES = ("opencode.json", "opencode.jsonc")
@@ -33,7 +32,7 @@ class MergingClient(DescribedClient):
 
     def settings(self, environment: ClientEnvironment) -> Path:
         """Return the last of the places that exists, else the first one."""
-        paths = [place.locate(environment) for place in self.facts.places]
+        paths = [environment.locate(place) for place in self.facts.places]
         return next((path for path in reversed(paths) if os.path.lexists(path)), paths[0])
 
     def settings_files(self, environment: ClientEnvironment) -> list[Path]:
@@ -42,7 +41,7 @@ class MergingClient(DescribedClient):
         Those of projects come between the third and the fourth line. Relative values of the
         variables are left out, because they would mean other files in each folder.
         """
-        folder = self.facts.places[0].locate(environment).parent
+        folder = environment.locate(self.facts.places[0]).parent
         added, last = (
             environment.variables.get(name, "")
             for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")
@@ -51,7 +50,7 @@ class MergingClient(DescribedClient):
         paths += [Path(added)] if os.path.isabs(added) else []
         paths += [environment.home / ".opencode" / name for name in _NAMES]
         paths += [Path(last, name) for name in _NAMES] if os.path.isabs(last) else []
-        found = dict.fromkeys(SettingsPlace(str(path)).locate(environment) for path in paths)
+        found = dict.fromkeys(environment.locate(SettingsPlace(str(path))) for path in paths)
         own = self.settings(environment)
         return [path for path in found if path == own or path.is_file()]
 

@@ -5,16 +5,15 @@ Sources: its documentation of MCP servers, and runs of version 0.24.4.
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import HomeVariable, SettingsPlace
 from rootsd.connect.base import (
     ClientFacts,
     ClientTrial,
     DescribedClient,
     EntryPart,
     EntryReading,
-    HomeVariable,
     HookFile,
     Placeholder,
-    SettingsPlace,
     nested_hook,
 )
 from rootsd.connect.clients.gemini import LISTING, TOOLS_IN_ENTRY

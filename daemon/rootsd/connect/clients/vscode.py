@@ -7,6 +7,7 @@ Source: the vendor's documentation of MCP servers and of profiles.
 
 from __future__ import annotations
 
+from rootsd.agents.forms.place import SettingsPlace, in_config_home
 from rootsd.connect.base import (
     ClientFacts,
     DescribedClient,
@@ -14,9 +15,7 @@ from rootsd.connect.base import (
     EntryReading,
     OtherSettings,
     Placeholder,
-    SettingsPlace,
     from_flatpak,
-    in_config_home,
 )
 
 _APPLIES = "at once; VS Code asks whether to start the server"

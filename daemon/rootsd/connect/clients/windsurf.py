@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from rootsd.connect.base import (
-    ClientFacts,
-    DescribedClient,
-    EntryReading,
-    Placeholder,
-    SettingsPlace,
-)
+from rootsd.agents.forms.place import SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient, EntryReading, Placeholder
 
 CLIENTS = (
     DescribedClient(

@@ -7,13 +7,8 @@ Sources: the vendor's documentation of context servers, and `crates/paths` of it
 
 from __future__ import annotations
 
-from rootsd.connect.base import (
-    ClientFacts,
-    DescribedClient,
-    EntryForm,
-    from_flatpak,
-    in_config_home,
-)
+from rootsd.agents.forms.place import in_config_home
+from rootsd.connect.base import ClientFacts, DescribedClient, EntryForm, from_flatpak
 
 CLIENTS = (
     DescribedClient(

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from rootsd.agents.profile import CopiedFile
+from rootsd.agents.forms.state import CopiedFile
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from rootsd.agents import profile_of
-from rootsd.agents.profile import AgentFolder, AgentProfile, CopiedFile, OwnSandbox
+from rootsd.agents import with_program
+from rootsd.agents.forms.state import AgentFolder, AgentState, CopiedFile, OwnSandbox
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.parsing import Unparsable, parse_json
@@ -73,11 +73,12 @@ class RewrittenFile(NamedTuple):
 class PlannedAgent(NamedTuple):
     """What an agent gets besides the view of every program.
 
-    `base` is the folder of all projects of the name, and `roots` are the visible folders. Nothing
-    is copied from the `denied` folders.
+    `title` is its name for people. `base` is the folder of all projects of the name, and `roots`
+    are the visible folders. Nothing is copied from the `denied` folders.
     """
 
-    profile: AgentProfile
+    title: str
+    state: AgentState
     home: bytes
     base: bytes
     folders: tuple[PlannedFolder, ...]
@@ -88,16 +89,17 @@ class PlannedAgent(NamedTuple):
 
     def words(self, typed: tuple[str, ...]) -> tuple[str, ...]:
         """Return the command that was typed, with the agent's own arguments."""
-        return (*typed[:1], *self.profile.arguments, *typed[1:])
+        return (*typed[:1], *self.state.arguments, *typed[1:])
 
     def variables(self, outside: Mapping[str, str]) -> dict[str, str]:
         """Return the variables to set inside."""
         places = {
-            each.folder.variable: os.fsdecode(each.outside)
+            variable.name: os.fsdecode(each.outside)
             for each in self.folders
-            if each.folder.variable and not each.folder.below
+            for variable in each.folder.place.variables
+            if not variable.below
         }
-        defaults = self.profile.variables.items()
+        defaults = self.state.variables.items()
         return {**{name: text for name, text in defaults if name not in outside}, **places}
 
     def prepare(self) -> list[str]:
@@ -105,7 +107,7 @@ class PlannedAgent(NamedTuple):
 
         Raises RootsdError.
         """
-        notes = [self.profile.remark] if self.profile.remark else []
+        notes = [self.state.remark] if self.state.remark else []
         os.makedirs(self.base, 0o700, exist_ok=True)
         with _locked(self.base):
             known_to_all = _read_record(self.base)
@@ -117,7 +119,7 @@ class PlannedAgent(NamedTuple):
                     self._prepare_folder(each, known, known_to_all, notes)
                 except OSError as error:
                     raise RootsdError(
-                        f"the state of {self.profile.label} cannot be prepared in "
+                        f"the state of {self.title} cannot be prepared in "
                         f"{os.fsdecode(each.own)}: {error.strerror}",
                         f"rm -r {os.fsdecode(each.own)}",
                     ) from error
@@ -127,7 +129,7 @@ class PlannedAgent(NamedTuple):
                 with open(change.stand_in + b".new", "wb") as file:
                     file.write(change.text)
                 os.rename(change.stand_in + b".new", change.stand_in)
-                notes.append(f"the sandbox of {self.profile.label} cannot work inside and is off")
+                notes.append(f"the sandbox of {self.title} cannot work inside and is off")
         return notes
 
     def _prepare_folder(
@@ -141,7 +143,7 @@ class PlannedAgent(NamedTuple):
             for load in each.folder.loads:
                 _place_load(each, load, own)
             for copied in each.folder.copies:
-                key = f"{each.folder.path}/{copied.path}"
+                key = f"{each.folder.place.linux}/{copied.path}"
                 source = self._source_of(each, copied)
                 if (stamp := self._stamp(source)) is None or known.get(key) == stamp:
                     continue
@@ -168,7 +170,7 @@ class PlannedAgent(NamedTuple):
         self, each: PlannedFolder, path: str, own: int, known: dict[str, Stamp]
     ) -> None:
         """Copy the credentials from outside, if they have changed there, or the newest ones."""
-        key = f"{each.folder.path}/{path}"
+        key = f"{each.folder.place.linux}/{path}"
         outside = each.outside + b"/" + path.encode()
         stamp = self._stamp(outside)
         newest = _newest(self.base, os.path.basename(each.own), path)
@@ -199,22 +201,23 @@ def plan_agent(
 
     `state` is the folder of the confined programs with the name `label`. Raises RootsdError.
     """
-    profile = profile_of(os.path.basename(words[0])) if words else None
-    if profile is None:
+    agent = with_program(os.path.basename(words[0]), "state") if words else None
+    if agent is None:
         return None
     is_off = sandbox is OwnSandbox.OFF
+    needs: AgentState = agent.state()
     if not is_off:
-        profile = profile._replace(arguments=(), remark="")
+        needs = needs._replace(arguments=(), remark="")
     visible = tuple(root.path for root in roots)
     base = state + b"/agents"
     project = base + b"/" + _project_name(visible)
-    folders = tuple(_planned(folder, home, project) for folder in profile.folders)
+    folders = tuple(_planned(folder, home, project) for folder in needs.folders)
     changed = tuple(change for each in folders for change in _changed_files(each) if is_off)
     changed = tuple(change for change in changed if not is_denied(change.path, denied))
     stand_ins = {change.path: change.stand_in for change in changed}
-    entries = _entries(profile, home, folders, label, words[0])
+    entries = _entries(agent.LABEL, needs, home, folders, label, words[0])
     return PlannedAgent(
-        profile, home, base, folders, visible,
+        agent.LABEL, needs, home, base, folders, visible,
         tuple(entry._replace(target=stand_ins.get(entry.path, entry.target)) for entry in entries),
         changed, denied,
     )  # fmt: skip
@@ -236,40 +239,41 @@ def _changed_files(each: PlannedFolder) -> Iterator[RewrittenFile]:
 
 def _planned(folder: AgentFolder, home: bytes, project: bytes) -> PlannedFolder:
     """Return where `folder` is. Raises RootsdError for a place that cannot be replaced inside."""
-    own = project + b"/" + folder.path.replace("/", "_").encode()
-    value = os.environ.get(folder.variable, "") if folder.variable else ""
-    if not value:
-        return PlannedFolder(folder, home + b"/" + folder.path.encode(), own, is_moved=False)
-    outside = os.path.normpath(os.path.join(os.fsencode(value), folder.below.encode()))
-    if not outside.startswith(b"/") or contains(outside, home):
-        raise RootsdError(
-            f"{folder.variable} is not a folder for state: {value!a}", f"unset {folder.variable}"
-        )
-    return PlannedFolder(folder, outside, own, is_moved=True)
+    path = folder.place.linux
+    own = project + b"/" + path.replace("/", "_").encode()
+    for name, below, _ in folder.place.variables:
+        if not (value := os.environ.get(name, "")):
+            continue
+        outside = os.path.normpath(os.path.join(os.fsencode(value), below.encode()))
+        if not outside.startswith(b"/") or contains(outside, home):
+            raise RootsdError(f"{name} is not a folder for state: {value!a}", f"unset {name}")
+        return PlannedFolder(folder, outside, own, is_moved=True)
+    return PlannedFolder(folder, home + b"/" + path.encode(), own, is_moved=False)
 
 
 def _entries(
-    profile: AgentProfile,
+    title: str,
+    needs: AgentState,
     home: bytes,
     folders: Iterable[PlannedFolder],
     label: str,
     program: str,
 ) -> Iterator[ViewEntry]:
     read = ViewEntryKind.READ
-    yield from _program_entries(program, home, f"the program of {profile.label}")
+    yield from _program_entries(program, home, f"the program of {title}")
     yield from home_entries(
-        home, (each.encode() for each in profile.reads), read, f"read by {profile.label}"
+        home, (each.encode() for each in needs.reads), read, f"read by {title}"
     )
     yield from home_entries(
-        home, (each.encode() for each in profile.caches), ViewEntryKind.CACHE, "caches"
+        home, (each.encode() for each in needs.caches), ViewEntryKind.CACHE, "caches"
     )
     for each in folders:
-        reason = f"state of {profile.label}, of the name {label} and this project"
+        reason = f"state of {title}, of the name {label} and this project"
         yield ViewEntry(each.outside, ViewEntryKind.STATE, reason, each.own)
         for load in each.folder.loads:
             for name in _matches(each.outside, load):
                 path = each.outside + b"/" + name
-                yield ViewEntry(path, read, f"what {profile.label} loads")
+                yield ViewEntry(path, read, f"what {title} loads")
 
 
 def _program_entries(program: str, home: bytes, reason: str) -> Iterator[ViewEntry]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from rootsd.agents.profile import OwnSandbox
+from rootsd.agents.forms.state import OwnSandbox
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label

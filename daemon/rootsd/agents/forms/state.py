@@ -1,4 +1,4 @@
-"""The form of what is known about one agent. Data only."""
+"""What an agent gets behind the wall: its state, and how it starts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
+
+from rootsd.agents.forms.place import SettingsPlace
 
 
 class OwnSandbox(Enum):
@@ -44,26 +46,22 @@ class SandboxSwitch(NamedTuple):
 class AgentFolder(NamedTuple):
     """A folder of an agent's state.
 
-    * `path`: where it is below the home folder. If the environment variable `variable` is set, it
-      is at `below` in that folder instead. Without `below`, the variable is set inside.
+    * `place`: where it is. A variable that names this very folder is always set inside.
     * `loads`: what is read-only, as names or patterns of names.
     * `copies` and `credentials`: files that are copied in.
     * `sandboxes`: switches in `loads` that turn the agent's own sandbox on.
     """
 
-    path: str
-    variable: str = ""
-    below: str = ""
+    place: SettingsPlace
     loads: tuple[str, ...] = ()
     copies: tuple[CopiedFile, ...] = ()
     credentials: tuple[str, ...] = ()
     sandboxes: tuple[SandboxSwitch, ...] = ()
 
 
-class AgentProfile(NamedTuple):
-    """What is known about one agent.
+class AgentState(NamedTuple):
+    """What an agent needs behind the wall.
 
-    * `label`: its name for people, as in `rootsd.core.agents`.
     * `folders`: its state.
     * `reads`: what it reads besides, below the home folder: its program, and shared instructions.
     * `caches`: its caches below the home folder, copy-on-write.
@@ -72,7 +70,6 @@ class AgentProfile(NamedTuple):
       `remark` is the sentence to print about it.
     """
 
-    label: str
     folders: tuple[AgentFolder, ...]
     reads: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()

@@ -1,0 +1,42 @@
+"""Claude Code. Its documentation of settings, and its files in use, version 2.1.330."""
+
+from __future__ import annotations
+
+from rootsd.agents import forms
+
+LABEL = "Claude Code"
+PROGRAMS = ("claude", "claude.exe")  # npm installs the second one, on every system
+PACKAGES = ("@anthropic-ai/claude-code/",)
+# Its documentation of the Bash tool's environment, from 2.1.172 on.
+MARKERS = ("CLAUDE_CODE_CHILD_SESSION",)
+HINTS = ("CLAUDECODE",)  # editor extensions also set it, in terminals that people use
+SOURCE = "run, 2.1.330"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                # It replaces .claude.json by rename, in the home folder unless this is set.
+                forms.place.moved_by("CLAUDE_CONFIG_DIR", ".claude"),
+                loads=(
+                    "settings.json", "settings.local.json", "remote-settings.json", "CLAUDE.md",
+                    "agents", "commands", "hooks", "keybindings.json", "local", "output-styles",
+                    "plugins", "rules", "skills", "statusline*", "workflows",
+                ),
+                copies=(
+                    forms.state.CopiedFile(
+                        ".claude.json",
+                        by_project=(("projects",),),
+                        without=("githubRepoPaths",),
+                        beside=".claude.json",
+                    ),
+                ),
+                credentials=(".credentials.json", ".device-keys.json"),
+                # With it, each command fails: "bwrap: Failed to make / slave".
+                sandboxes=(forms.state.SandboxSwitch("settings.json", ("sandbox", "enabled")),),
+            ),
+        ),
+        variables={"DISABLE_AUTOUPDATER": "1"},
+    )  # fmt: skip

@@ -1,0 +1,32 @@
+"""Cursor's agent, by its documentation. It was not run."""
+
+from __future__ import annotations
+
+from rootsd.agents import forms
+
+LABEL = "Cursor agent"
+PROGRAMS = ("cursor-agent",)
+PACKAGES = ("/cursor-agent/",)
+MARKERS = ("CURSOR_AGENT",)  # vercel/vercel: packages/detect-agent/src/index.ts
+SOURCE = "programs that look for it"
+
+
+def state() -> forms.state.AgentState:
+    """Return what it needs behind the wall."""
+    return forms.state.AgentState(
+        folders=(
+            forms.state.AgentFolder(
+                forms.place.SettingsPlace(".cursor"),
+                loads=(
+                    "agents", "commands", "hooks", "hooks.json", "mcp.json", "permissions.json",
+                    "plugins", "rules", "sandbox.json", "skills", "skills-cursor",
+                ),
+                copies=(forms.state.CopiedFile("cli-config.json"),),
+            ),
+            forms.state.AgentFolder(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/cursor", inside="cursor"),
+                credentials=("auth.json",),
+            ),
+        ),
+        reads=(".local/share/cursor-agent",),
+    )  # fmt: skip

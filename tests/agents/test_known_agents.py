@@ -1,0 +1,90 @@
+"""What is known about agents is well-formed, and a new agent is one file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rootsd import agents
+from rootsd.agents import agent_files, files_with
+from rootsd.agents.forms.state import AgentState
+from rootsd.agents.guarded import guarded_agents
+from rootsd.core.agents import SAYS_SO
+from rootsd.core.recognition import is_agent
+from support.process_table import process
+
+EDITORS = (
+    "code", "codium", "cursor", "devenv", "emacs", "goland", "helix", "hx", "idea", "nano", "nvim",
+    "pycharm", "rider", "subl", "vi", "vim", "webstorm", "windsurf", "zed", "zed-editor",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_no_editor_is_an_agent(editor: str) -> None:
+    assert not [a.label for a in guarded_agents() if is_agent(process(9, 1, editor), a)]
+
+
+def test_every_known_agent_can_be_recognized() -> None:
+    known = guarded_agents()
+    assert len({agent.label for agent in known}) == len(known) >= 13
+    for agent in known:
+        assert agent.names or agent is SAYS_SO
+        assert not agent.markers & agent.hints
+
+
+def test_the_configuration_adds_names_and_markers() -> None:
+    *_, named, marked = guarded_agents(("my-agent",), ("MINE=1",))
+    assert is_agent(process(9, 1, "my-agent"), named)
+    assert marked.markers == {"MINE=1"}
+
+
+@pytest.mark.parametrize("agent", agent_files(), ids=lambda agent: agent.LABEL)
+def test_a_file_says_only_what_somebody_reads(agent: ModuleType) -> None:
+    said = {name for name in vars(agent) if not name.startswith("_")}
+    described = {name for name in said if f"`{name}`" in (agents.__doc__ or "")}
+    described |= {name for name in said if f"`{name}()`" in (agents.__doc__ or "")}
+    assert said - described <= {"annotations", "forms"}
+
+
+@pytest.mark.parametrize("agent", files_with("state"), ids=lambda agent: agent.LABEL)
+def test_paths_lead_below_their_folders(agent: ModuleType) -> None:
+    state: AgentState = agent.state()
+    paths = [*state.reads, *state.caches]
+    for folder in state.folders:
+        paths += [folder.place.linux, *folder.loads, *folder.credentials]
+        paths += [copied.path for copied in folder.copies]
+    for path in paths:
+        assert not {"", ".", ".."} & set(path.split("/")), path
+
+
+@pytest.mark.parametrize("agent", files_with("state"), ids=lambda agent: agent.LABEL)
+def test_a_file_comes_in_one_way_only(agent: ModuleType) -> None:
+    for folder in agent.state().folders:
+        copied = [each.path for each in folder.copies]
+        assert not set(folder.loads) & {*copied, *folder.credentials}
+        assert not set(copied) & set(folder.credentials)
+
+
+_PLANTED = '''
+"""An agent of a test."""
+
+LABEL = "Planted"
+PROGRAMS = ("planted",)
+'''
+
+
+def test_a_new_agent_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text(_PLANTED)
+    program = (
+        "from rootsd.agents import guarded, known\n"
+        f"known.__path__.append({str(tmp_path)!r})\n"
+        "print([each.label for each in guarded.guarded_agents() if 'planted' in each.names])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['Planted']\n"
