@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
@@ -14,19 +12,19 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age, shorten_home
+from rootsd.cli.text.phrases import age
 from rootsd.cli.text.render import Column, CommandResult, DryRunOutput
-from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
+from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ConfigStatus, ReloadRequest, StatusQuery
+from rootsd.wire.decisions import ApplyMode
 
 if TYPE_CHECKING:
     from rootsd.config.reference import KeyReference, TableReference
 
 SECTION = "Set up"
 
-_REJECTED = b".rejected"
 _COLUMNS = (
     Column("KEY", lambda row: row["key"]),
     Column("VALUE", lambda row: row["value"], limit=200),
@@ -39,7 +37,6 @@ _HELP_COLUMNS = (
 )
 _LABEL_WIDTH = 9
 _LOGGED = 200  # characters of a value in the log
-_TRUTH = {"true": True, "false": False}
 
 
 class KeptFolders(TypedDict):
@@ -184,9 +181,19 @@ def path(invocation: Invocation) -> None:
 @pass_invocation
 def show(invocation: Invocation) -> None:
     """Print every key with its value, and whether the value is from the file or the default."""
-    rows = list(_rows(invocation))
-    file = text_of(invocation.places.config_file)
-    invocation.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
+    from rootsd.cli.answers import config_values
+
+    file = invocation.places.config_file
+    values = (*config_values.parent_values_in(file), *config_values.values_in(file))
+    rows = [
+        {
+            "key": each.name,
+            "value": config_values.value_text(each.value) or "none",
+            "set_in": each.set_in,
+        }
+        for each in values
+    ]
+    invocation.output.show(CommandResult(rows, extra={"file": text_of(file)}), _COLUMNS)
 
 
 @command.command(
@@ -202,16 +209,18 @@ def get(invocation: Invocation, *, key: str) -> None:
 
     A list is printed with one value per line.
     """
+    from rootsd.cli.answers import config_values
     from rootsd.config.reference import find_key
 
-    reference = find_key(key)
-    [value] = [value for each, value, _ in _values(invocation) if each == reference]
+    name = find_key(key).full_name
+    values = config_values.values_in(invocation.places.config_file)
+    [value] = [each.value for each in values if each.name == name]
     output = invocation.output
     if output.is_json:
-        output.object(CommandResult(extra={"key": reference.full_name, "value": value}))
+        output.object(CommandResult(extra={"key": name, "value": value}))
         return
     for each in value if isinstance(value, list) else [value]:
-        output.line(safe_label(_text(each), limit=None))
+        output.line(safe_label(config_values.value_text(each), limit=None))
 
 
 @command.command(
@@ -239,14 +248,14 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
     A key that takes a list gets all values; '[]' is the empty list. If the result is invalid,
     nothing is written. Parents have their own command: rootsd parent.
     """
-    from rootsd.cli.answers import config_edit
+    from rootsd.cli.answers import config_edit, config_values
     from rootsd.config.reference import find_key
 
     reference = find_key(key)
-    value = _typed_value(reference, words)
-    config_edit.set_key(invocation, reference, value, effect_of(dry_run=dry_run))
+    value, effect = config_values.typed_value(reference, words), effect_of(dry_run=dry_run)
+    config_edit.set_key(invocation, reference, value, effect)
     typed = safe_label(" ".join(words), _LOGGED)
-    _finish_edit(invocation, f"config set {key} {typed}", dry_run=dry_run)
+    _finish_edit(invocation, f"config set {key} {typed}", effect)
 
 
 @command.command(
@@ -266,12 +275,12 @@ def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
     from rootsd.cli.answers import config_edit
     from rootsd.config.reference import find_key
 
-    reference = find_key(key)
-    if not config_edit.unset_key(invocation, reference, effect_of(dry_run=dry_run)):
+    reference, effect = find_key(key), effect_of(dry_run=dry_run)
+    if not config_edit.unset_key(invocation, reference, effect):
         invocation.output.message(f"{key} is not set; its default is {reference.default_text}.")
         if not invocation.output.is_json:
             return
-    _finish_edit(invocation, f"config unset {key}", dry_run=dry_run)
+    _finish_edit(invocation, f"config unset {key}", effect)
 
 
 @command.command(
@@ -346,77 +355,16 @@ def edit(invocation: Invocation) -> None:
     VISUAL or EDITOR names the editor. An invalid text does not replace the valid file; it is saved
     beside it, as config.toml.rejected.
     """
-    from rootsd.cli.answers import config_edit
+    from rootsd.cli.answers import config_editor
 
-    file = invocation.config_to_edit
-    if invocation.flags.no_input or not (_has_terminal() or _editor()):
-        shown = safe_label(file, limit=None)
-        raise RootsdError(
-            "there is no terminal for an editor", f"edit {shown}, then rootsd config check"
-        )
-    old = config_edit.read_text(file)
-    new = _edited(invocation, old)
-    if new is None:
+    if not config_editor.edit_by_hand(invocation):
         invocation.output.message("Nothing was changed.")
         return
-    config_edit.replace_text(file, old, new)
     _print_reload(invocation, "config edit")
 
 
-def _edited(invocation: Invocation, old: str) -> str | None:
-    """Have a person edit the text; return the new text, or None if it is the same.
-
-    Raises BadConfig for an invalid text, after saving it aside.
-    """
-    from rootsd.cli.answers import config_edit
-    from rootsd.config.configuration import parse_config
-
-    file, text = invocation.places.config_file, old
-    while True:
-        edited = click.edit(text, extension=".toml")
-        if edited is None or edited == old:
-            return None
-        text = edited
-        try:
-            parse_config(text, file)
-        except BadConfig as error:
-            if _again(invocation, error):
-                continue
-            kept = safe_label(config_edit.save_aside(file, _REJECTED, text), limit=None)
-            message = f"{error.message}\nyour text is in {kept}"
-            raise BadConfig(message, "rootsd config edit") from error
-        return text
-
-
-def _typed_value(key: KeyReference, words: Sequence[str]) -> object:
-    """Return the value that the words mean, or the word itself if it is none of the key's type.
-
-    Raises click.UsageError if the key takes one value and there are several.
-    """
-    from rootsd.core.parsing import Unparsable, parse_toml
-
-    first = words[0]
-    if key.is_list:
-        if len(words) == 1 and first.startswith("["):
-            try:
-                value = parse_toml(f"value = {first}")
-            except Unparsable as error:
-                raise click.UsageError(f"the list cannot be read: {error}") from error
-            if len(value) > 1:
-                raise click.UsageError("the list cannot be read: there is text behind it")
-            return value["value"]
-        return list(words)
-    if len(words) > 1:
-        raise click.UsageError(f"{key.full_name} takes one value")
-    if isinstance(key.default, bool):
-        return _TRUTH.get(first, first)
-    if isinstance(key.default, int):
-        return int(first) if first.isascii() and first.isdigit() else first
-    return first
-
-
-def _finish_edit(invocation: Invocation, command: str, *, dry_run: bool) -> None:
-    if not dry_run:
+def _finish_edit(invocation: Invocation, command: str, effect: ApplyMode) -> None:
+    if effect is ApplyMode.APPLY:
         _print_reload(invocation, command)
     elif invocation.output.is_json:
         invocation.output.object(CommandResult(extra={"dry_run": True}))
@@ -463,25 +411,6 @@ def _print_reload(invocation: Invocation, command: str) -> None:
         output.message(f"The daemon loaded it{_changes(in_force)}.")
 
 
-def _again(invocation: Invocation, error: BadConfig) -> bool:
-    """Print the error, and return whether the person wants to edit again."""
-    if not _has_terminal():
-        return False
-    from rootsd.cli.text.terminal import drop_earlier_input
-
-    invocation.output.error(error.code.value, error.message, "")
-    drop_earlier_input()
-    return click.confirm("Edit again?", default=True, err=True)
-
-
-def _has_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _editor() -> str:
-    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
-
-
 def _active_config(invocation: Invocation) -> Mapping[str, Any] | None:
     """Return the daemon's active configuration; None if no daemon or an older one runs."""
     try:
@@ -494,56 +423,3 @@ def _active_config(invocation: Invocation) -> Mapping[str, Any] | None:
 def _changes(in_force: Mapping[str, Any]) -> str:
     changes = [safe_label(change, limit=None) for change in in_force["changes"]]
     return f": {'; '.join(changes)}" if changes else ""
-
-
-def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
-    """Yield the keys in the order of the file's documentation. Raises BadConfig."""
-    from rootsd.cli.answers import config_edit
-    from rootsd.config.configuration import parse_config
-    from rootsd.core.parsing import parse_toml
-
-    file = invocation.places.config_file
-    text = config_edit.read_text(file)
-    config, given = parse_config(text, file), parse_toml(text)
-    for parent, entry in zip(config.parents, given.get("parent", []), strict=True):
-        path = shorten_home(text_of(parent.path))
-        values = {
-            "depth": parent.depth,
-            "skip": [text_of(glob) for glob in parent.skip],
-            "project_files": [text_of(name) for name in parent.project_files],
-            "nested": parent.nested.value,
-            "mounts": parent.mounts.value,
-        }
-        for key, value in values.items():
-            yield _row(f"parent {path} {key}", value, is_set=key in entry)
-    for reference, value, is_set in _values(invocation):
-        yield _row(reference.full_name, value, is_set=is_set)
-
-
-def _values(invocation: Invocation) -> Iterator[tuple[KeyReference, Any, bool]]:
-    """Yield each key that is not of a parent, its value, and whether the file sets it.
-
-    Raises BadConfig.
-    """
-    from rootsd.cli.answers import config_edit
-    from rootsd.config.configuration import parse_config
-    from rootsd.config.reference import settable_keys
-    from rootsd.core.parsing import parse_toml
-
-    file = invocation.places.config_file
-    text = config_edit.read_text(file)
-    parse_config(text, file)
-    given = parse_toml(text)
-    for key in settable_keys():
-        table = given.get(key.table, {})
-        yield key, table.get(key.name, key.default), key.name in table
-
-
-def _row(key: str, value: object, *, is_set: bool) -> dict[str, Any]:
-    words = " ".join(map(str, value)) if isinstance(value, list) else _text(value)
-    return {"key": key, "value": words or "none", "set_in": "file" if is_set else "default"}
-
-
-def _text(value: object) -> str:
-    """Return a value as it is typed: a string without quotes, and true or false as in TOML."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
