@@ -46,14 +46,16 @@ def bases_of(owner: type) -> tuple[type, ...]:
 
 
 def attribute_docs(owner: type) -> Mapping[str, str]:
-    """Return the docstrings of the attributes of a class, and then those of its bases.
+    """Return the docstrings of the attributes of the bases of a class, and then its own.
 
     An attribute without a docstring has that of the base.
     """
-    docs = dict(own_attribute_docs(owner))
+    docs: dict[str, str] = {}
     for base in bases_of(owner):
-        docs |= {name: docs.get(name) or doc for name, doc in attribute_docs(base).items()}
-    return docs
+        docs |= attribute_docs(base)
+    return docs | {
+        name: doc or docs.get(name, "") for name, doc in own_attribute_docs(owner).items()
+    }
 
 
 @cache

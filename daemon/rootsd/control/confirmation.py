@@ -17,7 +17,6 @@ dialogs of `rootsd ui`. The gate is not the guard. It stops slips, and the guard
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sized
 from posixpath import basename
 
@@ -35,12 +34,13 @@ from rootsd.core.affected import (
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Unconfirmed
 from rootsd.core.model import Project
-from rootsd.core.paths import is_utf8, text_of
+from rootsd.core.paths import text_of
 from rootsd.core.plan import Plan
 from rootsd.core.risks import describe_risks
 from rootsd.state.ledger import CheckPlan
 from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.decisions import AffectedItem, ConfirmationItem
+from rootsd.wire.projects import named_folder
 
 # A person waits for the list, so projects on a slow disk are listed without their risks.
 _RISK_SECONDS = 5.0
@@ -137,14 +137,11 @@ def _item(
     project = each.project
     has_it = (catalog for catalog in (after, before) if project.path in catalog.projects)
     known = next(has_it, None)
-    readable = is_utf8(project.path)
+    name = text_of(basename(project.path)) if known is None else known.name_of(project)
     found = risks.get(project.path)
     return AffectedItem(
+        **named_folder(project.id, name, project.path),
         token=each.token,
-        id=project.id,
-        name=text_of(basename(project.path)) if known is None else known.name_of(project),
-        path=text_of(project.path) if readable else None,
-        path_b64=None if readable else b64encode(project.path).decode(),
         before=None if each.before is None else each.before.value,
         after=each.after.value,
         within=None if each.within is None else text_of(each.within),

@@ -20,7 +20,13 @@ from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of, to_uri
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
-from rootsd.wire.projects import ProjectItem, RequestNote, SharedGitItem, WorktreeItem
+from rootsd.wire.projects import (
+    ProjectItem,
+    RequestNote,
+    SharedGitItem,
+    WorktreeItem,
+    named_folder,
+)
 
 NO_LONGER_LISTED = "no longer listed"
 _UNDECIDED_REASONS = (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
@@ -48,12 +54,8 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
     )
     if main is None or not (is_inherited or blocker):
         return None
-    readable = is_utf8(path)
     return WorktreeItem(
-        id=project.id,
-        name=catalog.name_of(project),
-        path=text_of(path) if readable else None,
-        path_b64=None if readable else b64encode(path).decode(),
+        **named_folder(project.id, catalog.name_of(project), path),
         main=text_of(main),
         identity=identity_fingerprint(project.observed.identity),
         published=is_inherited,
@@ -75,7 +77,7 @@ def shared_git_item(
         return None
     checkout = catalog.projects.get(git.checkout)
     is_bare = checkout is not None and checkout.observed.kind is ProjectKind.GIT_BARE
-    readable, place = is_utf8(git.checkout), text_of(git.checkout)
+    place = text_of(git.checkout)
     if git_directory is None:
         git_directory = place if is_bare else f"{place}/.git"
     access = git.access
@@ -83,14 +85,12 @@ def shared_git_item(
         git.checkout, bytes_of(git_directory)
     ):
         access = GitAccess.OUTSIDE
+    id_, name = ("", place) if checkout is None else (checkout.id, catalog.name_of(checkout))
     return SharedGitItem(
+        **named_folder(id_, name, git.checkout),
         root=project.id,
         root_name=catalog.name_of(project),
         access=project.ruling.access.value,
-        id="" if checkout is None else checkout.id,
-        name=place if checkout is None else catalog.name_of(checkout),
-        path=place if readable else None,
-        path_b64=None if readable else b64encode(git.checkout).decode(),
         git_directory=git_directory if is_utf8(bytes_of(git_directory)) else None,
         identity=identity_fingerprint(git.identity),
         included=access.is_granted,

@@ -160,7 +160,7 @@ class ConnectedWarden(RootsFollower):
         """Update the entry of the program."""
         entry = self.entry
         if request.engine is not None:
-            entry["engine"] = request.engine.value
+            entry["engine"] = request.engine
         if request.network is not None:
             entry["network"] = request.network
         if request.stays_open is not None:
@@ -233,7 +233,7 @@ class WardenRegistry:
             program=safe_label(word, MAX_LINE_LENGTH) if word else "",
             pid=_count(program["pid"], 0),
             warden=pid,
-            engine=program["engine"].value,
+            engine=program["engine"],
             landlock=_count(program["landlock"], 0),
             network=program["network"],
             scope=[safe_label(word, limit=None) for word in describe_scope(scope)],

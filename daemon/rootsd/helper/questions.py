@@ -226,9 +226,7 @@ _SHOW_TEXT_S = 2.0
 class TerminalText(Struct, frozen=True):
     """A text for the controlling terminal of a process."""
 
-    pid: int
-    started: int
-    terminal: int
+    caller: Process
     text: str
 
 
@@ -238,7 +236,7 @@ def ask_to_write_terminal(helper: Helper, caller: Process, text: str) -> str:
     The daemon's own confinement does not let it open a terminal. Raises TerminalWriteFailed and
     NoAnswer.
     """
-    question = TerminalText(caller.pid, caller.started, caller.terminal, text)
+    question = TerminalText(caller, text)
     if why := _ask(helper, HelperTask.WRITE_TERMINAL, question, _SHOW_TEXT_S, str):
         raise TerminalWriteFailed(why)
     return terminal_name(caller.terminal)
@@ -248,8 +246,9 @@ def ask_to_write_terminal(helper: Helper, caller: Process, text: str) -> str:
 def answer_write_terminal(question: TerminalText) -> str:
     """Write the text. Return the reason if the write failed, or an empty text."""
     text = question.text.encode("utf-8", "backslashreplace")
+    caller = question.caller
     try:
-        write_to_terminal(question.pid, question.started, question.terminal, text)
+        write_to_terminal(caller.pid, caller.started, caller.terminal, text)
     except TerminalWriteFailed as error:
         return str(error)
     return ""

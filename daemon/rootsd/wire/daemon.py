@@ -85,8 +85,8 @@ class PolicyStatus(TypedDict):
     """A command that helps, or null."""
 
 
-class ParentStatus(TypedDict):
-    """A parent."""
+class ParentReach(TypedDict):
+    """A parent, and how far rootsd looks for projects in it."""
 
     path: str
     """Its path."""
@@ -94,6 +94,11 @@ class ParentStatus(TypedDict):
     """How many levels below it a project may lie."""
     nested: str
     """What rootsd proposes inside a project, a value of `NestedPolicy`."""
+
+
+class ParentStatus(ParentReach):
+    """A parent, as the daemon watches it."""
+
     state: str
     """A value of `ParentState`."""
     note: str | None
@@ -297,21 +302,15 @@ class ReportedRootsItem(TypedDict):
     """The first names."""
 
 
-class SessionItem(TypedDict):
+class SessionItem(SessionStatus):
     """One session of an MCP client."""
 
     id: str
     """Its id."""
-    client: str | None
-    """The name of the client, or null if it gave none."""
-    pid: int
-    """The process id of the client."""
     scope: list[str]
     """The words of its scope: names, `tag:T`, `focus`, `cwd:PATH`, `workspace:PATH`, `any-uri`.
     Empty for all roots.
     """
-    since: str
-    """When it began."""
     until: str | None
     """When it ended, or null while it is open."""
     end: str | None

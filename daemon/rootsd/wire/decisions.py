@@ -14,6 +14,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.wire.projects import (
+    NamedFolder,
     PolicyRuleItem,
     ProjectItem,
     RuleItem,
@@ -52,19 +53,11 @@ class ApprovalScope(StrEnum):
     """All sessions, until the approval is revoked."""
 
 
-class AffectedItem(TypedDict):
+class AffectedItem(NamedFolder):
     """A project that an order decides about."""
 
     token: str
     """The word for this project in `confirmed`."""
-    id: str
-    """The id of the project."""
-    name: str
-    """The name of the project."""
-    path: str | None
-    """The path or URI of the project, or null if it is not UTF-8."""
-    path_b64: str | None
-    """The path in base64 if it is not UTF-8, otherwise null."""
     before: str | None
     """The verdict before the order, or null for a folder that was unknown."""
     after: str

@@ -5,10 +5,12 @@ Each request class names the type of its answer. `path_b64` is set for a path th
 
 from __future__ import annotations
 
+from base64 import b64encode
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import ProjectKind, Verdict
+from rootsd.core.paths import is_utf8, text_of
 from rootsd.core.risks import FindingItem, Risk
 from rootsd.wire.request import Answer, ControlRequest
 
@@ -92,17 +94,29 @@ class ProjectFacts(TypedDict):
     """What a person should know before a decision."""
 
 
-class WorktreeItem(TypedDict):
-    """A worktree of a project that an approval of the project affects."""
+class NamedFolder(TypedDict):
+    """A folder, which is a project or may become one."""
 
     id: str
-    """The id of its project."""
+    """The id of its project, or empty if it is not a known project."""
     name: str
     """The name of its project."""
     path: str | None
-    """Its path, or null if it is not UTF-8."""
+    """Its path, or the URI of the project. Null if it is not UTF-8."""
     path_b64: str | None
     """Its path in base64, if it is not UTF-8."""
+
+
+def named_folder(id_: str, name: str, path: bytes) -> NamedFolder:
+    """Return the keys for a folder."""
+    if is_utf8(path):
+        return NamedFolder(id=id_, name=name, path=text_of(path), path_b64=None)
+    return NamedFolder(id=id_, name=name, path=None, path_b64=b64encode(path).decode())
+
+
+class WorktreeItem(NamedFolder):
+    """A worktree of a project that an approval of the project affects."""
+
     main: str
     """The path of its main checkout."""
     identity: str
@@ -115,8 +129,8 @@ class WorktreeItem(TypedDict):
     """Why it stays pending, or null if it is published."""
 
 
-class SharedGitItem(TypedDict):
-    """The Git directory in another checkout that a linked worktree or a submodule uses."""
+class SharedGitItem(NamedFolder):
+    """A checkout with the Git directory that a linked worktree or a submodule elsewhere uses."""
 
     root: str
     """The id of the project that uses it."""
@@ -124,14 +138,6 @@ class SharedGitItem(TypedDict):
     """The name of that project."""
     access: str
     """The access to that project, a value of `Access`."""
-    id: str
-    """The id of the checkout, or empty if it is not a known project."""
-    name: str
-    """The name of the checkout."""
-    path: str | None
-    """The path of the checkout, or null if it is not UTF-8."""
-    path_b64: str | None
-    """The path of the checkout in base64, if it is not UTF-8."""
     git_directory: str | None
     """The path of its Git directory, or null if it is not UTF-8."""
     identity: str

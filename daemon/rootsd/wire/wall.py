@@ -13,10 +13,10 @@ from rootsd.wire.request import ControlRequest, EmptyResult
 
 
 class WallProgram(TypedDict):
-    """A program that is about to run behind the wall."""
+    """A program that runs behind the wall, or is about to."""
 
     pid: int
-    """The process id of its front, or of the run proxy."""
+    """The process id of its front or of the run proxy, or 0 while it starts."""
     program: str
     """The name of the program."""
     engine: WallEngine
@@ -52,25 +52,15 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     waiting: int | None = None
 
 
-class ConfinedProgramItem(TypedDict):
+class ConfinedProgramItem(WallProgram):
     """A program behind the wall. All texts are safe to show."""
 
     id: str
     """Its id."""
     name: str
     """Its name, which `--name` sets."""
-    program: str
-    """The name of the program."""
-    pid: int
-    """Its process id, or 0 while it starts."""
     warden: int
     """The process id of its warden."""
-    engine: str
-    """A value of `WallEngine`."""
-    landlock: int
-    """The version of Landlock in use, or 0 for none."""
-    network: bool
-    """Whether it may use the network."""
     scope: list[str]
     """The words of its scope. Empty for every root."""
     since: str

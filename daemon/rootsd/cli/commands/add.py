@@ -29,28 +29,29 @@ class AddOutput(AddResult):
     """Whether nothing was changed, because of `--dry-run`."""
 
 
-class AddWorkspaceOutput(TypedDict):
-    """For a workspace file: its folders that were not known before."""
+class WorkspaceOutput(TypedDict):
+    """What a workspace file has besides new folders."""
 
-    items: list[ProjectItem]
-    """The proposed projects."""
     unchanged: list[ProjectItem]
     """The projects that were known already."""
     tag: str
     """The tag that the proposed projects get."""
+
+
+class AddWorkspaceOutput(WorkspaceOutput):
+    """For a workspace file: its folders that were not known before."""
+
+    items: list[ProjectItem]
+    """The proposed projects."""
     dry_run: Literal[False]
     """False."""
 
 
-class AddWorkspaceDryRunOutput(TypedDict):
+class AddWorkspaceDryRunOutput(WorkspaceOutput):
     """For a workspace file, with `--dry-run`."""
 
     items: list[PathItem]
     """All folders of the file."""
-    unchanged: list[ProjectItem]
-    """The projects that are known already."""
-    tag: str
-    """The tag that the others would get."""
     dry_run: Literal[True]
     """Nothing was changed."""
 

@@ -18,7 +18,7 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import MountPolicy, NestedPolicy, Parent
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import ParentReach, StatusQuery
 from rootsd.wire.decisions import ApplyMode
 
 SECTION = "Set up"
@@ -86,15 +86,9 @@ class _ResultText(NamedTuple):
 _ALREADY_A_PARENT = _ResultText("is already a parent", "is already a parent")
 
 
-class ParentItem(TypedDict):
+class ParentItem(ParentReach):
     """A parent. The last three keys are null if no daemon runs, or if it does not watch it yet."""
 
-    path: str
-    """Its path."""
-    depth: int
-    """How many levels below it a project may lie."""
-    nested: str
-    """What rootsd proposes inside a project, a value of `NestedPolicy`."""
     skip: list[str]
     """Names or globs of folders that rootsd never enters, besides the built-in ones."""
     project_files: list[str]
