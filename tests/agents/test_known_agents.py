@@ -14,7 +14,7 @@ from rootsd.agents import agent_files, files_with
 from rootsd.agents.forms.state import AgentState
 from rootsd.agents.guarded import guarded_agents
 from rootsd.core.agents import SAYS_SO
-from rootsd.core.recognition import is_agent
+from rootsd.core.recognition import agents_of
 from support.process_table import process
 
 EDITORS = (
@@ -25,7 +25,7 @@ EDITORS = (
 
 @pytest.mark.parametrize("editor", EDITORS)
 def test_no_editor_is_an_agent(editor: str) -> None:
-    assert not [a.label for a in guarded_agents() if is_agent(process(9, 1, editor), a)]
+    assert not agents_of(process(9, 1, editor), guarded_agents())
 
 
 def test_every_known_agent_can_be_recognized() -> None:
@@ -38,7 +38,7 @@ def test_every_known_agent_can_be_recognized() -> None:
 
 def test_the_configuration_adds_names_and_markers() -> None:
     *_, named, marked = guarded_agents(("my-agent",), ("MINE=1",))
-    assert is_agent(process(9, 1, "my-agent"), named)
+    assert agents_of(process(9, 1, "my-agent"), (named,))
     assert marked.markers == {"MINE=1"}
 
 

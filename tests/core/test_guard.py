@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,7 +21,8 @@ from rootsd.core.guard import (
     mcp_hosts_in,
 )
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
-from rootsd.core.recognition import is_agent
+from rootsd.core.recognition import agents_of
+from support.counted_calls import count_calls
 from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
 
 KNOWN = guarded_agents()
@@ -227,7 +230,7 @@ def test_a_known_agent_above_refuses_by_each_name_and_marker(known: Agent) -> No
 def test_an_agent_is_recognized_by_the_script_that_an_interpreter_runs(
     words: tuple[str, ...],
 ) -> None:
-    assert any(is_agent(process(30, 20, "node", *words), agent) for agent in KNOWN)
+    assert agents_of(process(30, 20, "node", *words), KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_an_agent_is_recognized_by_the_script_that_an_interpreter_runs(
     ],
 )  # fmt: skip
 def test_an_agents_name_in_other_arguments_proves_nothing(words: tuple[str, ...]) -> None:
-    assert not any(is_agent(process(30, 20, words[0], *words), agent) for agent in KNOWN)
+    assert not agents_of(process(30, 20, words[0], *words), KNOWN)
 
 
 def test_an_editors_marker_leads_to_a_challenge_on_a_terminal_and_a_refusal_elsewhere() -> None:
@@ -398,3 +401,26 @@ def test_names_of_processes_are_escaped_in_messages() -> None:
 def test_the_control_group_in_the_cases_is_not_shared() -> None:
     assert OWN_GROUP not in (ROOT_GROUP, SESSION)
     assert ProcessTable(SHELL, TERMINAL_EMULATOR).lineage(20) == (SHELL, TERMINAL_EMULATOR)
+
+
+def test_the_work_on_a_process_does_not_grow_with_the_number_of_agents() -> None:
+    caller = Caller(Lineage((CALLER, SHELL, TERMINAL_EMULATOR)))
+
+    def work(agents: Sequence[Agent]) -> Counter[str]:
+        return count_calls(lambda: check_caller(Guard.AGENTS, caller, McpHosts(), agents))
+
+    def work_for_each(agents: Sequence[Agent]) -> Counter[str]:
+        lines = [(process, agent) for process in caller.lineage.processes for agent in agents]
+        return count_calls(lambda: [agents_of(process, (agent,)) for process, agent in lines])
+
+    few, many = KNOWN[:2], KNOWN
+    assert work(many)["_names"] == work(few)["_names"] > 0
+    assert work_for_each(many)["_names"] > work_for_each(few)["_names"], "the control"
+
+
+def test_the_use_of_each_program_in_a_lineage_is_found_once() -> None:
+    line = (CALLER, SHELL, TERMINAL_EMULATOR)
+    calls = count_calls(lambda: judged(*line))
+    assert calls["_use_in"] == len(line)
+    control = count_calls(lambda: [judged(*line), judged(*line)])
+    assert control["_use_in"] == 2 * len(line)

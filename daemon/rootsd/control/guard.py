@@ -25,7 +25,7 @@ from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, check_c
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.processes import LineageCompleteness, Process
-from rootsd.core.recognition import allow_command, allowance, is_agent, is_interpreter, uses_of
+from rootsd.core.recognition import agents_of, allow_command, allowance, is_interpreter, uses_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.processes.process_exit import ProcessHandle
 from rootsd.wire.guard import JudgedCaller, JudgedProgram
@@ -122,7 +122,7 @@ class CommandGuard:
         as_script = Process(
             0, 0, 0, b"python3", (b"python3", os.fsencode(name if is_module else program))
         )
-        if agent := next((one for one in self._agents if is_agent(as_script, one)), None):
+        if agent := next(iter(agents_of(as_script, self._agents)), None):
             raise BadRequest(
                 f"{safe_label(name)} is the name of {agent.label}, which may never decide",
                 "rootsd guard off, if every program may decide",

@@ -34,11 +34,11 @@ from rootsd.core.processes import (
     terminal_name,
 )
 from rootsd.core.recognition import (
+    agents_of,
     allow_command,
     base_name,
     describe_program,
     has_use,
-    is_agent,
     names_of,
     uses_of,
 )
@@ -187,13 +187,14 @@ def _doubts(
         yield _Doubt(_MISSING_FACTS[lineage.completeness])
     if not hosts.are_all_known:
         yield _Doubt(_HOSTS_UNSEEN)
-    for stranger in _strangers(lineage.processes, allowed):
+    uses = uses_of(lineage.processes, allowed)
+    for stranger in _strangers(lineage.processes, uses):
         role = "sent" if stranger is caller.process else "started"
         yield _Doubt(
             f"rootsd does not know {describe_program(stranger)}, which {role} it",
             allow_command(stranger),
         )
-    if orphan := _orphan(lineage.processes, allowed):
+    if orphan := _orphan(lineage.processes, uses):
         yield _Doubt(
             f"the program that started {describe_process(orphan)}, has ended,"
             " so rootsd cannot tell who gave it"
@@ -211,24 +212,25 @@ def _doubts(
             yield _Doubt(f"it has no terminal, and the control group of {named}, which uses MCP")
 
 
-def _strangers(chain: ProcessChain, allowed: Collection[str]) -> Iterator[Process]:
-    """Yield the programs in `chain`, up to the start of its login, that are not a person's."""
-    for process, use in zip(chain, uses_of(chain, allowed), strict=True):
+def _strangers(chain: ProcessChain, uses: Sequence[ProgramUse | None]) -> Iterator[Process]:
+    """Yield the programs in `chain`, up to the start of its login, that are not a person's.
+
+    `uses` are those of `chain`, as `uses_of` returns them.
+    """
+    for process, use in zip(chain, uses, strict=True):
         if use is None:
             yield process
         elif use in _SESSION_STARTS:
             return
 
 
-def _orphan(chain: ProcessChain, allowed: Collection[str]) -> Process | None:
+def _orphan(chain: ProcessChain, uses: Sequence[ProgramUse | None]) -> Process | None:
     """Return the shell, launcher, or rootsd in `chain` whose starter has certainly ended, or None.
 
     Init or the user's systemd is its parent now. Both start programs, too, but not in a scope.
     Elsewhere, such as in a container or on macOS, nothing tells the two apart.
     """
-    for process, use, above in zip(
-        chain, uses_of(chain, allowed), (*chain[1:], None), strict=True
-    ):
+    for process, use, above in zip(chain, uses, (*chain[1:], None), strict=True):
         if above is None:
             is_adopted = process.parent == 1
         elif has_use(above, _SESSION_STARTS):
@@ -289,7 +291,7 @@ def _doubts_about_holder(
         if _started_in_group_of(chain, host):
             named = describe_process(host)
             yield _Doubt(f"{holds}, in the control group of {named}, which uses MCP")
-    for stranger in _strangers(chain, allowed):
+    for stranger in _strangers(chain, uses_of(chain, allowed)):
         named = describe_program(stranger)
         if stranger is chain[0]:
             why = f"rootsd does not know {named}, which holds its terminal"
@@ -344,11 +346,12 @@ def _is_service(process: Process) -> bool:
 
 
 def _proofs_of_agent(chain: ProcessChain, agents: Sequence[Agent]) -> Iterator[str]:
-    for process, agent in product(chain, agents):
-        if is_agent(process, agent):
+    for process in chain:
+        for agent in agents_of(process, agents):
             yield f"{agent.label} started it ({describe_process(process)})"
-        if marks := agent.markers & process.markers:
-            yield _marked(agent, marks, process)
+        for agent in agents:
+            if marks := agent.markers & process.markers:
+                yield _marked(agent, marks, process)
 
 
 def _doubts_about_lineage(

@@ -14,7 +14,7 @@ is *a person's* is asked of the executable alone, because a process can call its
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from posixpath import basename, join, normpath
 from shlex import quote
 
@@ -105,26 +105,33 @@ def describe_program(process: Process) -> str:
 
 def is_interpreter(path: str) -> bool:
     """Return whether the executable at `path` runs scripts of any kind."""
-    return any(name in INTERPRETERS for name in _forms(basename(path)))
+    return not INTERPRETERS.isdisjoint(_forms(basename(path)))
 
 
-def is_agent(process: Process, agent: Agent) -> bool:
-    """Return whether `process` is a program of `agent`."""
-    if not agent.names.isdisjoint(names_of(process)):
-        return True
+def agents_of(process: Process, agents: Iterable[Agent]) -> list[Agent]:
+    """Return those of `agents` of which `process` is a program."""
     script = _script(process)
-    return script is not None and any(part in script for part in agent.packages)
+    names = _names(process, script)
+    return [
+        agent
+        for agent in agents
+        if not agent.names.isdisjoint(names)
+        or (script is not None and any(part in script for part in agent.packages))
+    ]
 
 
 def names_of(process: Process) -> set[str]:
     """Return the names of a process: of its executable, of its script, and its own for itself."""
+    return _names(process, _script(process))
+
+
+def _names(process: Process, script: str | None) -> set[str]:
     # tmux and sshd say more behind a colon.
     names = {_text(process.name), _text(process.name).partition(":")[0]}
     if process.program:
         names.update(_forms(basename(_path(process))))
     if process.arguments:
         names.add(base_name(process.arguments[0]).lstrip("-"))
-    script = _script(process)
     if script is not None:
         names.update(_script_names(script))
     return names

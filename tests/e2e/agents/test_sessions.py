@@ -6,14 +6,13 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from rootsd.agents.guarded import guarded_agents
 from rootsd.core.processes import Process
-from rootsd.core.recognition import is_agent
+from rootsd.core.recognition import agents_of
 from support import environment_report
 from support.agent_programs import PROGRAMS, AgentProgram
 from support.agent_world import AgentWorld
@@ -90,8 +89,7 @@ def assert_known(program: AgentProgram, around: environment_report.Surroundings)
         )
         for process in around["lineage"]
     ]  # fmt: skip
-    assert [process for process in line if is_agent(process, agent)], line
-    others = [other for other in guarded_agents() if other is not agent]
-    assert not [pair for pair in product(line, others) if is_agent(*pair)]
+    known = [found for process in line for found in agents_of(process, guarded_agents())]
+    assert set(known) == {agent}, line
     assert set(program.sets) <= around["environment"].keys()
     assert set(program.sets) <= {mark.partition("=")[0] for mark in agent.markers}
