@@ -18,6 +18,7 @@ from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection
 
 ALLOW, DENY = "allow", "deny"
+DIALECTS = hook.dialects()
 WORKSPACE = "/src/api"
 # The fake daemon has a published project, a denied one, and a pending one.
 VERDICTS = {"/src/api": "approved", "/src/secret": "denied", "/src/new": "pending"}
@@ -46,7 +47,7 @@ def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
 
 @pytest.fixture(autouse=True)
 def project(monkeypatch: pytest.MonkeyPatch) -> None:
-    for client in hook.CLIENTS.values():
+    for client in DIALECTS.values():
         if client.project:
             monkeypatch.setenv(client.project, WORKSPACE)
 
@@ -98,7 +99,7 @@ class Hook:
 def a_call(tool: str, given: Mapping[str, object], client: str) -> dict[str, object]:
     return {
         "session_id": "abc123", "transcript_path": "/t.jsonl", "cwd": "/src/api/lib",
-        "permission_mode": "default", "hook_event_name": hook.CLIENTS[client].events[-1],
+        "permission_mode": "default", "hook_event_name": DIALECTS[client].events[-1],
         "tool_name": tool, "tool_input": given, "tool_use_id": "toolu_1",
     }  # fmt: skip
 
@@ -428,7 +429,7 @@ INPUT_KEYS = ["file_path", "path", "pattern", "glob", "command"]
 
 
 @given(
-    name=st.sampled_from(sorted(hook.CLIENTS)),
+    name=st.sampled_from(sorted(DIALECTS)),
     call=st.fixed_dictionaries(
         {
             "hook_event_name": st.sampled_from(["PreToolUse", "BeforeTool", "beforeReadFile"]),
@@ -448,7 +449,7 @@ def test_no_call_makes_it_fail_and_only_reading_tools_are_allowed(
     daemon: FakeDaemon, name: str, call: dict[str, Any]
 ) -> None:
     try:
-        answer = hook.decide(hook.CLIENTS[name], call, os.environ)
+        answer = hook.decide(DIALECTS[name], call, os.environ)
     except ValueError:
         return  # `main` turns this into no opinion
     if answer is not None and '"allow"' in answer:

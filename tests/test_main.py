@@ -76,8 +76,11 @@ def test_a_quick_command_loads_nothing_heavy(daemon: FakeDaemon, words: tuple[st
     assert loaded(*words) == set()
 
 
-def test_a_quick_command_does_not_even_load_typing(daemon: FakeDaemon) -> None:
-    assert loaded("check", "/src", heavy=("typing", "inspect", "subprocess")) == set()
+@pytest.mark.parametrize("words", [("check", "/src"), ("hook", "claude-code")])
+def test_a_quick_command_does_not_even_load_typing(
+    daemon: FakeDaemon, words: tuple[str, ...]
+) -> None:
+    assert loaded(*words, heavy=("typing", "inspect", "subprocess")) == set()
 
 
 @pytest.mark.parametrize("words", [("--help",), ("approve", "--help"), ("ls",), ("status",)])

@@ -15,9 +15,9 @@ A hook is a convenience and not a boundary. It does not see the paths in shell c
 that fails lets the call pass, unless it is strict. An agent waits for it at each call, so it is as
 lean as `rootsd.check`: the standard library only, and one short connection.
 
-Each client has its own names for its tools and for its answers; see `CLIENTS`. Sources: the hooks
-references of the clients, and runs of Claude Code 2.1, Codex 0.169, and Copilot CLI 1.0, as of
-November 2026.
+Each client has its own names for its tools and for its answers (`rootsd.agents`). Sources: the
+hooks references of the clients, and runs of Claude Code 2.1, Codex 0.169, and Copilot CLI 1.0, as
+of November 2026.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import json
 import os
 import sys
 
+from rootsd.agents import files_with, name_of, named
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.disk.links import final_path
@@ -33,8 +34,10 @@ from rootsd.link import rpc
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
+
+    from rootsd.agents.forms.hook import HookDialect
 
 TIMEOUT_S = 5.0  # seconds for each answer; an agent must not wait for a daemon that hangs
 MAX_INPUT_BYTES = 1 << 24  # a call contains the whole text that a tool writes
@@ -48,162 +51,6 @@ _PATCH_MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "***
 _INSIDE, _DENIED, _NEITHER = "inside", "denied", "neither"
 
 
-class HookClient:
-    """What rootsd knows about the hooks of one client.
-
-    * `events`: the names of the events before a tool runs.
-    * `answer`: returns the answer for a decision and its reason.
-    * `project`: the variable with the folder in which the session began. Without it, nothing is
-      allowed: the working directory of the call may be another one.
-    * `readers` and `writers`: tool -> the keys of its input that hold a path or a list of paths.
-    * `searchers`: tools among `readers` that search below a path, and the key of their pattern.
-      Without a path, they search the working directory.
-    * `patchers`: tools whose input is a patch with paths in it, and the key of the patch.
-    """
-
-    def __init__(
-        self,
-        *,
-        events: tuple[str, ...],
-        answer: Callable[[str, str], dict[str, Any]],
-        project: str = "",
-        readers: Mapping[str, tuple[str, ...]],
-        writers: Mapping[str, tuple[str, ...]],
-        searchers: Mapping[str, str],
-        patchers: Mapping[str, str] | None = None,
-    ) -> None:
-        self.events = events
-        self.answer = answer
-        self.project = project
-        self.readers = readers
-        self.writers = writers
-        self.searchers = searchers
-        self.patchers = patchers or {}
-
-    def opens_files(self, tool: str) -> bool:
-        """Return whether a tool may open the files that its input names."""
-        return tool in self.readers or tool in self.writers or tool in self.patchers
-
-
-def _specific_answer(decision: str, reason: str) -> dict[str, Any]:
-    specific = {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": decision,
-        "permissionDecisionReason": reason,
-    }
-    return {"hookSpecificOutput": specific}
-
-
-def _gemini_answer(decision: str, reason: str) -> dict[str, Any]:
-    return {"decision": decision, "reason": reason}
-
-
-def _copilot_answer(decision: str, reason: str) -> dict[str, Any]:
-    return {"permissionDecision": decision, "permissionDecisionReason": reason}
-
-
-def _cursor_answer(decision: str, reason: str) -> dict[str, Any]:
-    return {"permission": decision, "user_message": reason, "agent_message": reason}
-
-
-_CLAUDE_CODE = HookClient(
-    events=("PreToolUse",),
-    answer=_specific_answer,
-    project="CLAUDE_PROJECT_DIR",
-    readers={
-        "Read": ("file_path",),
-        "NotebookRead": ("notebook_path",),
-        "Grep": ("path",),
-        "Glob": ("path",),
-        "LS": ("path",),
-    },
-    writers={
-        "Edit": ("file_path",),
-        "MultiEdit": ("file_path",),
-        "Write": ("file_path",),
-        "NotebookEdit": ("notebook_path",),
-    },
-    searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
-)
-# Qwen Code began as a copy of Gemini CLI, so most tools have the same names.
-_GEMINI_READERS = {
-    "read_file": ("file_path", "absolute_path"),
-    "read_many_files": ("include", "paths"),
-    "list_directory": ("dir_path", "path"),
-    "glob": ("dir_path", "path"),
-    "grep_search": ("dir_path", "path"),
-    "search_file_content": ("dir_path", "path"),
-}
-_GEMINI_WRITERS = {
-    "edit": ("file_path",),
-    "notebook_edit": ("notebook_path",),
-    "replace": ("file_path",),
-    "write_file": ("file_path",),
-}
-_GEMINI_SEARCHERS = {
-    "glob": "pattern",
-    "grep_search": "glob",
-    "list_directory": "",
-    "search_file_content": "include",
-}
-# These two clients have a variable, too, but with the working directory of the call. So nothing is
-# allowed.
-_GEMINI = HookClient(
-    events=("BeforeTool",),
-    answer=_gemini_answer,
-    readers=_GEMINI_READERS,
-    writers=_GEMINI_WRITERS,
-    searchers=_GEMINI_SEARCHERS,
-)
-_QWEN = HookClient(
-    events=("PreToolUse",),
-    answer=_specific_answer,
-    readers=_GEMINI_READERS,
-    writers=_GEMINI_WRITERS,
-    searchers=_GEMINI_SEARCHERS,
-)
-
-# For an event with this name, Copilot CLI sends the tool names of Claude Code, with its own keys.
-# Its own lists say what needs no question, so nothing is allowed.
-_COPILOT = HookClient(
-    events=("PreToolUse",),
-    answer=_copilot_answer,
-    readers={"Read": ("path",), "Grep": ("path", "paths"), "Glob": ("path", "paths")},
-    writers={"Edit": ("path",), "Write": ("path",)},
-    searchers={"Grep": "glob", "Glob": "pattern"},
-)
-# Codex reads files with shell commands. It refuses the answer "allow".
-_CODEX = HookClient(
-    events=("PreToolUse",),
-    answer=_specific_answer,
-    readers={},
-    writers={},
-    searchers={},
-    patchers={"apply_patch": "command", "Bash": "command"},
-)
-# The keys of a path in `preToolUse` are not documented, so several are tried. Its own lists say
-# what needs no question, so nothing is allowed.
-_CURSOR_KEYS = ("file_path", "path", "target_file", "target_directory")
-_CURSOR = HookClient(
-    events=("beforeReadFile", "preToolUse"),
-    answer=_cursor_answer,
-    readers={"beforeReadFile": ("file_path",), "Read": _CURSOR_KEYS, "Grep": _CURSOR_KEYS},
-    writers={"Delete": _CURSOR_KEYS, "Write": _CURSOR_KEYS},
-    searchers={},
-)
-
-CLIENTS = {
-    "claude-code": _CLAUDE_CODE,
-    "codex": _CODEX,
-    "copilot": _COPILOT,
-    "cursor": _CURSOR,
-    "gemini": _GEMINI,
-    "qwen": _QWEN,
-}
-STRICT_CLIENTS = ("claude-code",)
-"""Those that can refuse calls whose hook fails."""
-
-
 def main(words: list[str]) -> int:
     """Read one call from standard input, and print the answer for the client in `words`.
 
@@ -211,20 +58,27 @@ def main(words: list[str]) -> int:
     agents, 2 would mean that the call is refused.
     """
     names = [word for word in words if word != STRICT]
-    client = CLIENTS.get(names[0]) if len(names) == 1 else None
-    known = tuple(CLIENTS) if names == words else STRICT_CLIENTS
-    if client is None or names[0] not in known:
+    is_strict = names != words
+    agent = named(names[0], "hook") if len(names) == 1 else None
+    client: HookDialect | None = agent.hook() if agent is not None else None
+    if client is None or (is_strict and not client.can_be_strict):
+        known = [name for name, one in dialects().items() if one.can_be_strict or not is_strict]
         sys.stderr.write(f"error: name one client: {', '.join(known)} (try: rootsd hook --help)\n")
         return Exit.FAILED
     try:
         answer = decide(client, _read_call(), os.environ)
     except (RootsdError, Unparsable, OSError, ValueError) as error:
-        if names == words:
+        if not is_strict:
             return Exit.OK  # no opinion; to print anything might be taken as an answer
         answer = json.dumps(client.answer("deny", UNKNOWN.format(*_reason(error))))
     if answer is not None:
         sys.stdout.write(answer + "\n")
     return Exit.OK
+
+
+def dialects() -> dict[str, HookDialect]:
+    """Return the words of each client that has hooks, by its name."""
+    return {name_of(agent): agent.hook() for agent in files_with("hook")}
 
 
 def _read_call() -> object:
@@ -242,7 +96,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     return "the call has an unexpected form", "rootsd doctor"
 
 
-def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> str | None:
+def decide(client: HookDialect, call: object, environment: Mapping[str, str]) -> str | None:
     """Return the JSON text to answer `call`, or None for no opinion.
 
     Raises RootsdError if the daemon does not answer, and ValueError for a path that no file has
@@ -268,7 +122,7 @@ def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> 
     return None
 
 
-def _parts(client: HookClient, call: object) -> tuple[str, dict[str, Any], str] | None:
+def _parts(client: HookDialect, call: object) -> tuple[str, dict[str, Any], str] | None:
     """Return the tool, its input, and the working directory of a call; None if it opens no files.
 
     Raises ValueError for a call of an unexpected form.
@@ -287,7 +141,7 @@ def _parts(client: HookClient, call: object) -> tuple[str, dict[str, Any], str] 
 
 
 def _named_paths(
-    client: HookClient, tool: str, given: Mapping[str, Any]
+    client: HookDialect, tool: str, given: Mapping[str, Any]
 ) -> tuple[list[str], bool]:
     """Return the paths in the input of a tool, and whether a pattern may match files elsewhere.
 

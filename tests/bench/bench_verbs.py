@@ -112,7 +112,7 @@ def _ask(client: str) -> Callable[[], object]:
     """Return a run of the hook of `client`, which must deny."""
     tool, given = TOOL_CALLS.get(client, ("Read", {"file_path": "/src/x", "path": "/src/x"}))
     call = {
-        "hook_event_name": hook.CLIENTS[client].events[-1], "cwd": "/", "tool_name": tool,
+        "hook_event_name": hook.dialects()[client].events[-1], "cwd": "/", "tool_name": tool,
         "tool_input": given,
     }  # fmt: skip
     words = [sys.executable, "-m", "rootsd", "hook", client]
@@ -131,7 +131,7 @@ def test_a_hook_takes_at_most_five_times_as_long_as_an_empty_python(
     answering.answers["check"] = {
         "published": False, "verdict": "denied", "root": None, "access": None,
     }  # fmt: skip
-    actions = {BASE: _run("-c", "pass")} | {name: _ask(name) for name in hook.CLIENTS}
+    actions = {BASE: _run("-c", "pass")} | {name: _ask(name) for name in hook.dialects()}
     costs = interleaved(actions, ROUNDS)
     ratios = {name: cost.wall_ms / costs[BASE].wall_ms for name, cost in costs.items()}
     for name, ratio in ratios.items():

@@ -17,6 +17,7 @@ from rootsd.connect.wiring import Consent, ToolAccess
 from support.client_home import ROOTSD, WISH, ClientHome, client_named
 
 HOOKED = replace(WISH, hook=HookUse.YES)
+DIALECTS = hook.dialects()
 MINE = """{
   // mine
   "version": 1,
@@ -50,10 +51,10 @@ def commands_in(value: Any) -> list[str]:  # noqa: ANN401 - a JSON value
 
 def test_each_hook_that_is_answered_can_be_installed() -> None:
     named = [name for name, client in all_clients().items() if client.facts.hook is not None]
-    assert sorted(named) == sorted(hook.CLIENTS)
+    assert sorted(named) == sorted(DIALECTS)
 
 
-@pytest.mark.parametrize("name", hook.CLIENTS)
+@pytest.mark.parametrize("name", DIALECTS)
 def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: str) -> None:
     wiring, file = client_home.wiring(name), file_of(client_home, name)
     wiring.connect(HOOKED, Consent.NONE)
@@ -64,7 +65,7 @@ def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: s
     assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
     for keys, entry in known.entries_for(HookUse.YES, command).items():
         assert value[keys[0]][keys[1]] == [entry]
-        assert keys[1] in hook.CLIENTS[name].events
+        assert keys[1] in DIALECTS[name].events
     assert wiring.state().hook is HookUse.YES
     wiring.take_back(None)
     assert (os.listdir(client_home.path), client_home.record.names()) == ([], [])

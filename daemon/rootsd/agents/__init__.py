@@ -10,6 +10,7 @@ the first line:
   person's terminal may also have these. `SOURCE`: how that is known. It is in docs/AGENTS.md. An
   editor has no `PROGRAMS`, because people type in its terminals.
 * `state()`: what it needs behind the wall.
+* `hook()`: how it asks before each call of a tool (`rootsd hook`).
 
 What needs a form is a function, so that a program loads only what it reads (`forms`).
 
@@ -44,12 +45,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-@cache
-def agent_files() -> tuple[ModuleType, ...]:
+def agent_files() -> list[ModuleType]:
     """Return the modules of all agents, in the order of the alphabet."""
-    names = (name for folder in known.__path__ for name in os.listdir(folder))
-    files = sorted(name for name in names if name.endswith(".py") and not name.startswith("_"))
-    return tuple(import_module(f"{known.__name__}.{name[:-3]}") for name in files)
+    return [_load(name) for name in _file_names()]
 
 
 def files_with(facet: str) -> list[ModuleType]:
@@ -57,7 +55,29 @@ def files_with(facet: str) -> list[ModuleType]:
     return [agent for agent in agent_files() if hasattr(agent, facet)]
 
 
+def named(name: str, facet: str) -> ModuleType | None:
+    """Return the module with `facet` of the agent with this name in commands, or None."""
+    file = name.replace("-", "_")
+    agent = _load(file) if file in _file_names() else None
+    return agent if hasattr(agent, facet) else None
+
+
+def name_of(agent: ModuleType) -> str:
+    """Return the name of an agent in commands: that of its file, with `-` for `_`."""
+    return agent.__name__.rpartition(".")[2].replace("_", "-")
+
+
 def with_program(name: str, facet: str) -> ModuleType | None:
     """Return the module with `facet` of the agent whose program has this name, or None."""
     found = (agent for agent in files_with(facet) if name in agent.PROGRAMS)
     return next(found, None)
+
+
+@cache
+def _file_names() -> list[str]:
+    names = (name for folder in known.__path__ for name in os.listdir(folder))
+    return sorted(name[:-3] for name in names if name.endswith(".py") and not name.startswith("_"))
+
+
+def _load(file: str) -> ModuleType:
+    return import_module(f"{known.__name__}.{file}")

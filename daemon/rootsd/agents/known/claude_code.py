@@ -40,3 +40,29 @@ def state() -> forms.state.AgentState:
         ),
         variables={"DISABLE_AUTOUPDATER": "1"},
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook."""
+    return forms.hook.HookDialect(
+        events=("PreToolUse",),
+        inside="hookSpecificOutput",
+        decision="permissionDecision",
+        reasons=("permissionDecisionReason",),
+        project="CLAUDE_PROJECT_DIR",
+        readers={
+            "Read": ("file_path",),
+            "NotebookRead": ("notebook_path",),
+            "Grep": ("path",),
+            "Glob": ("path",),
+            "LS": ("path",),
+        },
+        writers={
+            "Edit": ("file_path",),
+            "MultiEdit": ("file_path",),
+            "Write": ("file_path",),
+            "NotebookEdit": ("notebook_path",),
+        },
+        searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
+        can_be_strict=True,
+    )

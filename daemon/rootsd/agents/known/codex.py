@@ -41,3 +41,17 @@ def state() -> forms.state.AgentState:
             " network; --no-network would take it from Codex itself, too"
         ),
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook. It reads files with shell commands.
+
+    It refuses the answer "allow".
+    """
+    return forms.hook.HookDialect(
+        events=("PreToolUse",),
+        inside="hookSpecificOutput",
+        decision="permissionDecision",
+        reasons=("permissionDecisionReason",),
+        patchers={"apply_patch": "command", "Bash": "command"},
+    )

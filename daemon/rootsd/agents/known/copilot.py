@@ -34,3 +34,19 @@ def state() -> forms.state.AgentState:
         caches=(".cache/copilot",),
         variables={"COPILOT_AUTO_UPDATE": "false"},
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook.
+
+    For an event with this name, it sends the tool names of Claude Code, with its own keys. Its own
+    lists say what needs no question, so nothing is allowed.
+    """
+    return forms.hook.HookDialect(
+        events=("PreToolUse",),
+        decision="permissionDecision",
+        reasons=("permissionDecisionReason",),
+        readers={"Read": ("path",), "Grep": ("path", "paths"), "Glob": ("path", "paths")},
+        writers={"Edit": ("path",), "Write": ("path",)},
+        searchers={"Grep": "glob", "Glob": "pattern"},
+    )

@@ -30,3 +30,19 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".local/share/cursor-agent",),
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook.
+
+    The keys of a path in `preToolUse` are not documented, so several are tried. Its own lists say
+    what needs no question, so nothing is allowed.
+    """
+    keys = ("file_path", "path", "target_file", "target_directory")
+    return forms.hook.HookDialect(
+        events=("beforeReadFile", "preToolUse"),
+        decision="permission",
+        reasons=("user_message", "agent_message"),
+        readers={"beforeReadFile": ("file_path",), "Read": keys, "Grep": keys},
+        writers={"Delete": keys, "Write": keys},
+    )

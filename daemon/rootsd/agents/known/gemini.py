@@ -35,3 +35,35 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".agents",),
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook.
+
+    It has a variable, too, but with the working directory of the call. So nothing is allowed.
+    """
+    return forms.hook.HookDialect(
+        events=("BeforeTool",),
+        decision="decision",
+        reasons=("reason",),
+        readers={
+            "read_file": ("file_path", "absolute_path"),
+            "read_many_files": ("include", "paths"),
+            "list_directory": ("dir_path", "path"),
+            "glob": ("dir_path", "path"),
+            "grep_search": ("dir_path", "path"),
+            "search_file_content": ("dir_path", "path"),
+        },
+        writers={
+            "edit": ("file_path",),
+            "notebook_edit": ("notebook_path",),
+            "replace": ("file_path",),
+            "write_file": ("file_path",),
+        },
+        searchers={
+            "glob": "pattern",
+            "grep_search": "glob",
+            "list_directory": "",
+            "search_file_content": "include",
+        },
+    )

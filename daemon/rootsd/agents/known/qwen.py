@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rootsd.agents import forms
+from rootsd.agents.known import gemini
 
 LABEL = "Qwen Code"
 PROGRAMS = ("qwen",)
@@ -31,3 +32,17 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".agents",),
     )  # fmt: skip
+
+
+def hook() -> forms.hook.HookDialect:
+    """Return the words of its permission hook. Most tools have the names of Gemini CLI."""
+    like = gemini.hook()
+    return forms.hook.HookDialect(
+        events=("PreToolUse",),
+        inside="hookSpecificOutput",
+        decision="permissionDecision",
+        reasons=("permissionDecisionReason",),
+        readers=like.readers,
+        writers=like.writers,
+        searchers=like.searchers,
+    )

@@ -14,7 +14,7 @@ SECTION = "For programs"
 
 
 @click.command("hook", cls=VerbCommand, epilog="rootsd hook claude-code <call.json")
-@click.argument("client", type=click.Choice(list(hook.CLIENTS)))
+@click.argument("client", type=click.Choice(list(hook.dialects())))
 @click.option("--strict", is_flag=True, help="deny a call that rootsd cannot judge")
 def command(client: str, *, strict: bool) -> int:
     """Answer the permission hook of an agent. Its configuration runs this before each tool call.
