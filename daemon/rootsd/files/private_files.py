@@ -156,18 +156,19 @@ def read_private_file(file: Path, limit: int) -> bytes:
         raise unusable_error(file, error) from error
 
 
-def replace_private_file(file: Path, content: bytes) -> None:
-    """Replace the content of `file` in one step, and sync it to the disk.
+def replace_private_file(file: Path, content: bytes, mode: int = FILE_MODE) -> None:
+    """Replace `file` in one step with one that has this content and mode, and sync it to the disk.
 
     After a crash, `file` has the old content or the new one. Only one process at a time may
     replace the same file. Raises NotPrivate.
     """
-    new = file.with_name(f"{file.name}.new")
+    new = file.with_name(f".{file.name}.new")  # no file that a person would have
     try:
         fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with open(fd, "wb") as stream:
             stream.write(content)
             stream.flush()
+            os.fchmod(fd, mode)
             sync(fd)
         new.replace(file)
         sync_path(file.parent)

@@ -72,15 +72,6 @@ def test_a_file_keeps_its_mode(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
-@pytest.mark.needs("root")
-def test_a_file_keeps_its_owner(file: Path) -> None:
-    file.parent.mkdir()
-    file.write_text("# old\n")
-    os.chown(file, 1234, 1235)
-    change(file, "# new\n")
-    assert (file.stat().st_uid, file.stat().st_gid) == (1234, 1235)
-
-
 def test_a_failed_edit_changes_nothing_and_leaves_nothing_behind(file: Path) -> None:
     file.parent.mkdir()
     file.write_text("# old\n")

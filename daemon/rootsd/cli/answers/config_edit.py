@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -29,7 +28,7 @@ from rootsd.config.reference import HELP, KeyReference
 from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
-from rootsd.files.private_files import make_folder
+from rootsd.files.private_files import FILE_MODE, make_folder, replace_private_file
 from rootsd.places import runtime_dir
 from rootsd.settings import toml_spans
 from rootsd.settings.errors import NotEditable
@@ -65,8 +64,8 @@ def new_file_text() -> str:
 def edit_config(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
     """Lock the file against other runs of the command line, and yield a function that edits it.
 
-    That function takes an edit (text to text) and writes the result atomically. The result is
-    synced to disk, and keeps the mode and owner of the old file. Raises CannotEdit.
+    That function takes an edit (text to text) and replaces the file with the result, which keeps
+    the mode of the old file. Raises CannotEdit and NotPrivate.
     """
     folder = os.path.dirname(file)
     try:
@@ -132,9 +131,9 @@ def save_aside(file: bytes, ending: bytes, text: str) -> bytes:
     aside = file + ending
     try:
         make_folder(Path(os.fsdecode(os.path.dirname(aside))))
-        _write(aside, text, None)
     except OSError as error:
         raise _write_error(aside, error) from error
+    replace_private_file(Path(os.fsdecode(aside)), text.encode())
     return aside
 
 
@@ -149,40 +148,16 @@ def _target(file: bytes) -> bytes:
 
 
 def _rewrite(file: bytes, edit: Callable[[str], str]) -> None:
+    mode = FILE_MODE
     try:
-        try:
-            with open(file, encoding="utf-8", newline="") as stream:
-                old, status = stream.read(), os.fstat(stream.fileno())
-        except FileNotFoundError:
-            old, status = new_file_text(), None
-        new = _applied(edit, old)
-        if new != old:
-            _write(file, new, status)
+        with open(file, encoding="utf-8", newline="") as stream:
+            old, mode = stream.read(), stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+    except FileNotFoundError:
+        old = new_file_text()
     except OSError as error:
         raise _write_error(file, error) from error
-
-
-def _write(file: bytes, text: str, status: os.stat_result | None) -> None:
-    folder = os.path.dirname(file)
-    fd, fresh = tempfile.mkstemp(prefix=b".config-", suffix=b".new", dir=folder)
-    try:
-        with open(fd, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-            if status is not None:
-                os.fchmod(fd, stat.S_IMODE(status.st_mode))
-                if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(fd, status.st_uid, status.st_gid)
-            stream.flush()
-            os.fsync(fd)
-        os.replace(fresh, file)
-    except BaseException:
-        os.unlink(fresh)
-        raise
-    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)
+    if (new := _applied(edit, old)) != old:
+        replace_private_file(Path(os.fsdecode(file)), new.encode(), mode)
 
 
 def _applied(edit: Callable[[str], str], text: str) -> str:

@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from rootsd.connect.record import ConnectRecord
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.files.lock import DaemonLock, LockRecord
-from rootsd.files.private_files import ensure_private_folder, make_folder
+from rootsd.files.private_files import ensure_private_folder, make_folder, replace_private_file
 from rootsd.places import runtime_dir
 from rootsd.places.base_folders import PLACE_VARIABLES
 from rootsd.processes.command_path import stable_command
@@ -246,10 +245,7 @@ def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSe
 def _write_files(wanted: ServiceFiles, stale: Sequence[Path]) -> None:
     for file in stale:
         make_folder(file.parent)
-        fd, fresh = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with open(fd, "w", encoding="utf-8") as stream:
-            stream.write(wanted.files[file])
-        os.replace(fresh, file)
+        replace_private_file(file, wanted.files[file].encode())
     for file in wanted.surplus:
         file.unlink()
 
