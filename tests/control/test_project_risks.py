@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from rootsd.control.project_reader import ProjectReader
 from rootsd.core.model import Presence, Project, ProjectKind
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.client import NoAnswer, UnavailableHelper
-from rootsd.helper.protocol import HelperTask, decode, encode
+from rootsd.helper.protocol import HelperTask
 from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION, ProjectQuery
 from rootsd.vcs.facts import CollectedRisks
 from support.helper_process import real_helper
@@ -48,11 +49,11 @@ class FakeHelper(UnavailableHelper):
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         assert task is HelperTask.RISKS
         assert 0 < seconds < HANG_GUARD
-        paths = [query.path for query in decode(question, list[ProjectQuery])]
+        paths = [query.path for query in decode_typed(question, list[ProjectQuery])]
         self.asked.append(paths)
         if not self.hanging.isdisjoint(paths):
             raise NoAnswer("late")
-        return encode([_risks(path) for path in paths[: self.size]])
+        return encode_typed([_risks(path) for path in paths[: self.size]])
 
 
 def _risks(path: bytes) -> CollectedRisks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.project_facts import answer_last_commit
-from rootsd.helper.protocol import decode, encode
 from rootsd.wire.projects import LastCommitItem
 from support.repositories import git, make_repository, raw
 
@@ -13,6 +13,6 @@ from support.repositories import git, make_repository, raw
 def test_the_last_commit_or_null(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     git("init", tmp_path / "two")
-    one = decode(answer_last_commit(encode(raw(tmp_path / "one"))), LastCommitItem)
+    one = decode_typed(answer_last_commit(encode_typed(raw(tmp_path / "one"))), LastCommitItem)
     assert one["summary"] == "one"
-    assert answer_last_commit(encode(raw(tmp_path / "two"))) == b"null"
+    assert answer_last_commit(encode_typed(raw(tmp_path / "two"))) == b"null"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
-from rootsd.helper.protocol import HelperTask, decode, encode
+from rootsd.helper.protocol import HelperTask
 from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
 from rootsd.vcs.facts import CollectedFacts
 from rootsd.wire.projects import ShownFacts
@@ -30,10 +31,10 @@ class Choking(UnavailableHelper):
     """A helper without an answer for one of the projects."""
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
-        [query, *more] = decode(question, list[ProjectQuery])
+        [query, *more] = decode_typed(question, list[ProjectQuery])
         if more or query.path == b"/bad":
             raise NoAnswer("late")
-        return encode([facts_of(query.path)])
+        return encode_typed([facts_of(query.path)])
 
 
 def facts_of(path: bytes) -> CollectedFacts:

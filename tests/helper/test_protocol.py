@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.processes import Lineage, Process
+from rootsd.core.record import BadRecord
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.protocol import (
     AnswerStatus,
     HelperProtocolError,
     HelperTask,
-    decode,
-    encode,
     frame,
     read_to_end,
     receive_header,
@@ -64,7 +64,7 @@ def test_no_more_than_the_limit_is_read() -> None:
 def test_an_answer_keeps_every_byte_and_a_wrong_one_is_refused() -> None:
     sent = {3: (Lineage((Process(1, 2, 0, b"\xff", markers=frozenset({"A=\udcff"})),)),)}
     kind = dict[int, tuple[Lineage, ...]]
-    assert decode(encode(sent), kind) == sent
-    for wrong in (b"{", b"[]", b'{"x": []}', encode({3: ({"processes": [{"pid": "1"}]},)})):
-        with pytest.raises(HelperProtocolError):
-            decode(wrong, kind)
+    assert decode_typed(encode_typed(sent), kind) == sent
+    for wrong in (b"{", b"[]", b'{"x": []}', encode_typed({3: ({"processes": [{"pid": "1"}]},)})):
+        with pytest.raises(BadRecord):
+            decode_typed(wrong, kind)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.helper.protocol import encode
+from rootsd.core.typed_json import encode_typed
 from rootsd.vcs import facts
 from rootsd.vcs.facts import collect_facts, collect_risks
 from support.hostile_projects import HostileProjects
@@ -102,6 +102,6 @@ def test_the_risks_of_hostile_projects_are_small_and_can_be_sent(tmp_path: Path)
     projects = sorted(corpus.parent.iterdir())
     assert len(projects) >= 200
     for project in projects:
-        text = encode(collect_risks(raw(project), ProjectKind.GIT))
+        text = encode_typed(collect_risks(raw(project), ProjectKind.GIT))
         assert len(text) < 60_000
     assert not corpus.fired.exists()

@@ -24,13 +24,13 @@ class EntryTaken(NotEditable):
     """Another server has the name of our entry."""
 
 
-class AddedEntry(Struct, frozen=True):
+class AddedEntry(Struct, frozen=True, tag="entry"):
     """Our entry was inserted, with the containers `made` around it."""
 
     made: tuple[Keys, ...]
 
 
-class WrappedServer(Struct, frozen=True):
+class WrappedServer(Struct, frozen=True, tag="wrapped"):
     """Words were put before the command of a server.
 
     `keys` lead to the object with the command, and `front` are the words after the program.
@@ -47,7 +47,7 @@ class WrappedServer(Struct, frozen=True):
     added: Mapping[str, Any] = field(default_factory=dict)
 
 
-class AppendedItems(Struct, frozen=True):
+class AppendedItems(Struct, frozen=True, tag="items"):
     """JSON values were appended to an array, with the containers `made` around it."""
 
     keys: Keys

@@ -13,20 +13,18 @@ read them, and a disconnect deletes them.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.connect.base import ClientHome
-from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer
-from rootsd.connect.servers import ServerId
+from rootsd.connect.edits import Change
 from rootsd.core.errors import RootsdError
-from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
@@ -36,10 +34,8 @@ from rootsd.files.private_files import (
     read_private_file,
     replace_private_file,
 )
-from rootsd.settings.formats import Keys
 from rootsd.settings.settings_file import MAX_BYTES
 
-_VERSION = 1
 _ENDING = ".json"
 
 
@@ -64,6 +60,13 @@ class ChangedFile(Struct, frozen=True):
     is_accepted: bool = False
     made_folders: tuple[str, ...] = ()
     homes: Mapping[str, ClientHome] = field(default_factory=dict)
+
+
+class _Saved(Struct, frozen=True):
+    """What is in the file of a client. `before` of a changed file is the hash of the text."""
+
+    files: dict[str, ChangedFile] = field(default_factory=dict)
+    worktrees: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def digest(text: str | None) -> str:
@@ -99,29 +102,24 @@ class ConnectRecord:
         Raises ConnectRecordDamaged and NotPrivate.
         """
         file = self.folder / f"{client}{_ENDING}"
-        if not path_exists(file):
-            return {}
-        try:
-            match parse_json(self._read(file)):
-                case {"version": 1, "files": dict(files)}:
-                    return {path: self._decode(value) for path, value in files.items()}
-                case _:
-                    raise self._damaged(file)
-        except (Unparsable, KeyError, TypeError, ValueError) as error:
-            raise self._damaged(file) from error
+        return {
+            path: self._with_text(file, each) for path, each in self._saved(client).files.items()
+        }
 
     def worktrees(self, client: str) -> dict[str, tuple[str, ...]]:
         """Return the folders of worktrees that `connect` made a parent, and what it made for them.
 
         Raises ConnectRecordDamaged and NotPrivate.
         """
+        return self._saved(client).worktrees
+
+    def _saved(self, client: str) -> _Saved:
         file = self.folder / f"{client}{_ENDING}"
         if not path_exists(file):
-            return {}
+            return _Saved()
         try:
-            found = parse_json(self._read(file))["worktrees"]
-            return {str(folder): tuple(map(str, made)) for folder, made in found.items()}
-        except (Unparsable, AttributeError, KeyError, TypeError) as error:
+            return decode_typed(self._read(file), _Saved)
+        except ValueError as error:
             raise self._damaged(file) from error
 
     def save(self, client: str, path: str, changed: ChangedFile | None) -> None:
@@ -156,13 +154,15 @@ class ConnectRecord:
         self,
         client: str,
         files: Mapping[str, ChangedFile],
-        worktrees: Mapping[str, Sequence[str]],
+        worktrees: dict[str, tuple[str, ...]],
     ) -> None:
         file = self.folder / f"{client}{_ENDING}"
         if files or worktrees:
-            encoded = {each: _encode(value) for each, value in files.items()}
-            record = {"version": _VERSION, "files": encoded, "worktrees": worktrees}
-            replace_private_file(file, (json.dumps(record, indent=1) + "\n").encode("ascii"))
+            saved = {
+                path: each if each.before is None else replace(each, before=digest(each.before))
+                for path, each in files.items()
+            }
+            replace_private_file(file, encode_typed(_Saved(saved, worktrees), indent=1) + b"\n")
         else:
             with suppress(FileNotFoundError):
                 file.unlink()
@@ -182,24 +182,16 @@ class ConnectRecord:
     def _backup(self, text: str) -> Path:
         return self.folder / f"{digest(text)}.before"
 
-    def _decode(self, value: Mapping[str, Any]) -> ChangedFile:
-        before = value["before"]
-        text = None
-        if before is not None:
-            text = self._read(self.folder / f"{before}.before")
-            if digest(text) != before:
-                raise ValueError(before)
-        return ChangedFile(
-            text,
-            str(value["after"]),
-            tuple(map(_decode_change, value["changes"])),
-            bool(value["accepted"]),
-            tuple(map(str, value["made_folders"])),
-            {
-                place: ClientHome(str(home["user_home"]), dict(home["variables"]))
-                for place, home in value["homes"].items()
-            },
-        )
+    def _with_text(self, file: Path, saved: ChangedFile) -> ChangedFile:
+        if saved.before is None:
+            return saved
+        try:
+            text = self._read(self.folder / f"{saved.before}.before")
+        except ValueError as error:
+            raise self._damaged(file) from error
+        if digest(text) != saved.before:
+            raise self._damaged(file)
+        return replace(saved, before=text)
 
     def _read(self, file: Path) -> str:
         return read_private_file(file, MAX_BYTES).decode("utf-8")
@@ -207,55 +199,3 @@ class ConnectRecord:
     def _damaged(self, file: Path) -> ConnectRecordDamaged:
         shown = display_path(file)
         return ConnectRecordDamaged(f"{shown} is damaged", f"mv {shown} {shown}.old")
-
-
-def _encode(changed: ChangedFile) -> dict[str, Any]:
-    return {
-        "before": None if changed.before is None else digest(changed.before),
-        "after": changed.after,
-        "changes": [_encode_change(change) for change in changed.changes],
-        "accepted": changed.is_accepted,
-        "made_folders": changed.made_folders,
-        "homes": {
-            place: {"user_home": home.user_home, "variables": dict(home.variables)}
-            for place, home in changed.homes.items()
-        },
-    }
-
-
-def _encode_change(change: Change) -> dict[str, Any]:
-    match change:
-        case AddedEntry(made):
-            return {"kind": "entry", "made": made}
-        case WrappedServer(server, keys, front, program, arguments, added):
-            return {
-                "kind": "wrapped", "name": server.name, "project": server.project, "keys": keys,
-                "front": front, "program": program, "arguments": arguments, "added": added,
-            }  # fmt: skip
-        case AppendedItems(keys, items, made):
-            return {"kind": "items", "keys": keys, "items": items, "made": made}
-
-
-def _decode_change(value: Mapping[str, Any]) -> Change:
-    match value:
-        case {"kind": "entry", "made": list(made)}:
-            return AddedEntry(_all_keys(made))
-        case {
-            "kind": "wrapped", "name": str(name), "project": str(project), "keys": list(keys),
-            "front": list(front), "program": None | str() as program,
-            "arguments": None | str() as arguments, "added": dict(added),
-        }:  # fmt: skip
-            server = ServerId(name, project)
-            return WrappedServer(server, _keys(keys), _keys(front), program, arguments, added)
-        case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
-            return AppendedItems(_keys(keys), tuple(items), _all_keys(made))
-        case _:
-            raise ValueError(value.get("kind"))
-
-
-def _keys(words: Sequence[object]) -> Keys:
-    return tuple(map(str, words))
-
-
-def _all_keys(keys: Sequence[Sequence[object]]) -> tuple[Keys, ...]:
-    return tuple(_keys(each) for each in keys)

@@ -1,10 +1,9 @@
 """Define the tasks of the helper, and the messages between daemon and helper.
 
 To add a task, add a member to `HelperTask`, its `TaskSpec`, and a function `answer_…` with
-`@typed_answer`, whose annotations are the types of the question and the answer. `encode` and
-`decode` carry any value that msgspec knows. Each question runs in its own process that exits with
-the answer. So the function may be killed at any instruction, may leak, and need not be
-thread-safe. If it raises, the daemon gets no answer.
+`@typed_answer`, whose annotations are the types of the question and the answer. Each question runs
+in its own process that exits with the answer. So the function may be killed at any instruction,
+may leak, and need not be thread-safe. If it raises, the daemon gets no answer.
 
 The channel is a stream socket pair. For each question, the daemon sends a header of fixed size
 over it, together with one end of another socket pair. On that other pair, the daemon sends the
@@ -15,7 +14,6 @@ other direction, the channel carries single bytes that say whether a helper is r
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 from collections.abc import Callable, Mapping
@@ -23,10 +21,9 @@ from enum import Enum, IntEnum, auto
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints
 
-import msgspec
 from msgspec import Struct
 
-from rootsd.core.parsing import parse_json
+from rootsd.core.typed_json import decode_typed, encode_typed
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
@@ -156,27 +153,13 @@ def receive_header(channel: socket.socket) -> tuple[int, float, socket.socket] |
     return number, milliseconds / 1000, socket.socket(fileno=fds[0])
 
 
-def encode(value: object) -> bytes:
-    """Return the bytes of a question or an answer."""
-    # Only Python's own JSON carries lone surrogates.
-    return json.dumps(msgspec.to_builtins(value, str_keys=True)).encode()
-
-
-def decode(sent: bytes, kind: type[Answer]) -> Answer:
-    """Return the value of this type. Raises HelperProtocolError."""
-    try:
-        return msgspec.convert(parse_json(sent), kind, str_keys=True)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise HelperProtocolError(f"not a valid {kind}: {error}") from error
-
-
 def typed_answer(function: Callable[[Question], Answer]) -> Callable[[bytes], bytes]:
     """Return a function that decodes the question, and encodes the answer."""
 
     @wraps(function)
     def answer(question: bytes) -> bytes:
         hints: dict[str, Any] = get_type_hints(function)
-        return encode(function(decode(question, hints["question"])))
+        return encode_typed(function(decode_typed(question, hints["question"])))
 
     return answer
 

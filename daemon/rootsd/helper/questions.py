@@ -24,15 +24,10 @@ from rootsd.core.processes import (
     TerminalHolders,
     terminal_name,
 )
+from rootsd.core.record import BadRecord
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.client import Helper, NoAnswer, NoHelper
-from rootsd.helper.protocol import (
-    Answer,
-    HelperProtocolError,
-    HelperTask,
-    decode,
-    encode,
-    typed_answer,
-)
+from rootsd.helper.protocol import Answer, HelperTask, typed_answer
 from rootsd.processes.activity import folders_in_use, folders_of_tools
 from rootsd.processes.process_tree import BareProcessReader, ProcessReader
 from rootsd.processes.terminals import TerminalWriteFailed, terminal_holders, write_to_terminal
@@ -46,10 +41,10 @@ def _ask(
     helper: Helper, task: HelperTask, question: object, seconds: float, kind: type[Answer]
 ) -> Answer:
     """Return the answer, a value of type `kind`. Raises NoAnswer."""
-    answer = helper.ask(task, encode(question), seconds)
+    answer = helper.ask(task, encode_typed(question), seconds)
     try:
-        return decode(answer, kind)
-    except HelperProtocolError as error:
+        return decode_typed(answer, kind)
+    except BadRecord as error:
         raise NoAnswer(f"the helper gave no valid answer: {error}") from error
 
 

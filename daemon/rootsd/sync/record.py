@@ -10,19 +10,19 @@ told from those of a person.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.record import BadRecord
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
@@ -33,11 +33,11 @@ from rootsd.files.private_files import (
     replace_private_file,
 )
 from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
-from rootsd.sync.targets import EntryKind, ListEntry
 
 _MAX_BYTES = 4 << 20
-_VERSION = 1
 _PID_BYTES = 32
+
+Content = TypeVar("Content")
 
 
 class SyncRecordDamaged(RootsdError):
@@ -102,60 +102,25 @@ class SyncRecord:
 
     def clients(self) -> dict[str, SyncedClient]:
         """Return what was chosen by settings file. Raises SyncRecordDamaged."""
-        found = {}
-        for file, value in self._read("clients.json").items():
-            match value:
-                case {
-                    "client": str(name), "tag": None | str() as tag, "accepted": bool(accepted),
-                    "granted": "chosen" | "focus" as granted, "made": [*made],
-                }:  # fmt: skip
-                    found[file] = SyncedClient(
-                        name, file, tag, accepted, GrantedTag(granted), tuple(map(str, made))
-                    )
-                case _:
-                    raise self._damaged("clients.json")
-        return found
+        return {each.file: each for each in self._read("clients.json", list[SyncedClient])}
 
     def save_clients(self, clients: Iterable[SyncedClient]) -> None:
         """Replace the chosen clients. Raises NotPrivate."""
-        self._write("clients.json", {
-            client.file: {
-                "client": client.client, "tag": client.tag, "accepted": client.is_accepted,
-                "granted": client.granted, "made": client.made_folders,
-            }
-            for client in clients
-        })  # fmt: skip
+        self._write("clients.json", list(clients))
 
     def own(self) -> dict[str, OwnEntries]:
         """Return our entries by settings file. Raises SyncRecordDamaged."""
-        try:
-            return {file: _own_in(value) for file, value in self._read("own.json").items()}
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged("own.json") from error
+        return self._read("own.json", dict[str, OwnEntries])
 
     def save_own(self, own: Mapping[str, OwnEntries]) -> None:
         """Replace our entries. Raises NotPrivate."""
-        self._write("own.json", {
-            file: {
-                "entries": [[e.keys, e.name, e.kind, e.value] for e in each.entries],
-                "made": each.made,
-                "file": each.has_made_file,
-            }
-            for file, each in own.items()
-            if each != NOTHING_OWN
-        })  # fmt: skip
+        self._write("own.json", {file: each for file, each in own.items() if each != NOTHING_OWN})
 
     def outcomes(self) -> dict[str, ClientOutcome]:
         """Return the last outcome for each settings file, as far as it is known."""
         try:
-            return {
-                file: ClientOutcome(
-                    int(value["denied"]), int(value["granted"]), str(value["problem"]),
-                    tuple(map(str, value["omitted"])),
-                )
-                for file, value in self._read("status.json").items()
-            }  # fmt: skip
-        except (RootsdError, KeyError, TypeError, ValueError):
+            return self._read("status.json", dict[str, ClientOutcome])
+        except RootsdError:
             return {}
 
     def problems(self) -> list[str]:
@@ -175,31 +140,20 @@ class SyncRecord:
 
     def save_outcomes(self, outcomes: Mapping[str, ClientOutcome]) -> None:
         """Replace the outcomes. Raises NotPrivate."""
-        self._write("status.json", {
-            file: {
-                "denied": each.denied, "granted": each.granted, "problem": each.problem,
-                "omitted": each.omitted,
-            }
-            for file, each in outcomes.items()
-        })  # fmt: skip
+        self._write("status.json", outcomes)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, kind: type[Content]) -> Content:
         file = self.folder / name
         if not path_exists(file):
-            return {}
+            return kind()
         try:
-            match parse_json(read_private_file(file, _MAX_BYTES)):
-                case {"version": 1, "clients": dict(clients)}:
-                    return clients
-                case _:
-                    raise self._damaged(name)
-        except Unparsable as error:
+            return decode_typed(read_private_file(file, _MAX_BYTES), kind)
+        except BadRecord as error:
             raise self._damaged(name) from error
 
-    def _write(self, name: str, clients: Mapping[str, Any]) -> None:
+    def _write(self, name: str, content: object) -> None:
         ensure_private_folder(self.folder)
-        text = json.dumps({"version": _VERSION, "clients": clients}, indent=1) + "\n"
-        replace_private_file(self.folder / name, text.encode("ascii"))
+        replace_private_file(self.folder / name, encode_typed(content, indent=1) + b"\n")
 
     def _damaged(self, name: str) -> SyncRecordDamaged:
         shown = display_path(self.folder / name)
@@ -212,17 +166,6 @@ def _label(chosen: SyncedClient, everything: Iterable[SyncedClient]) -> str:
     if len(homes) < 2:  # noqa: PLR2004 - more than one
         return chosen.client
     return f"{chosen.client} ({display_path(Path(chosen.file))})"
-
-
-def _own_in(value: Any) -> OwnEntries:  # noqa: ANN401 - a JSON value
-    entries = [
-        ListEntry(
-            tuple(map(str, keys)), str(name), EntryKind(kind), None if text is None else str(text)
-        )
-        for keys, name, kind, text in value["entries"]
-    ]
-    made = tuple(tuple(map(str, keys)) for keys in value["made"])
-    return OwnEntries(tuple(entries), made, bool(value["file"]))
 
 
 class SyncLock:
