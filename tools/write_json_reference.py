@@ -24,7 +24,7 @@ from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
-from rootsd.wire.hello import HELLO_METHOD, HelloParams, HelloResult
+from rootsd.wire.hello import HELLO_METHOD, HelloParams, HelloResult, ReportedRootsParams
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
 from rootsd.wire.wall import WallProgram
@@ -209,7 +209,7 @@ def _protocol_lines() -> Iterator[str]:
     for name in (HelloParams.__name__, HelloResult.__name__):
         yield from _object(hello[name], elsewhere=elsewhere)
     results = (each.result for each in REQUEST_TYPES)
-    types = (*results, *_NOTIFICATIONS.values(), HelloResult, WallProgram)
+    types = (*results, *_NOTIFICATIONS.values(), HelloResult, WallProgram, ReportedRootsParams)
     objects = json_objects(types)
     yield "\n## Objects in messages"
     for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - {HelloResult.__name__}):

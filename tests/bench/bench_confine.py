@@ -36,7 +36,10 @@ from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
 from support.walls import Wall
 
-_PROGRAM = {"pid": 0, "program": "", "engine": "namespaces", "landlock": 0, "network": True}
+_PROGRAM = {
+    "pid": 0, "program": "", "engine": "namespaces", "landlock": 0, "network": True,
+    "use": "program",
+}  # fmt: skip
 pytestmark = pytest.mark.needs("wall")
 
 # Prints the time of each appearance and disappearance of a path.

@@ -23,7 +23,7 @@ from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import Busy
 from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
-from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
+from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings, WallUse
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import ApplyMode, TagRequest
 from rootsd.wire.feed import FEED_VERSION, OtherVersion
@@ -39,7 +39,8 @@ from support.sample_decisions import PERSON, approved, denied, project, worktree
 P1, P2, P3 = ("/home/ann/src/p1", "/home/ann/src/p2", "/home/ann/src/p3")
 INNER = P1 + "/inner"
 PROGRAM = {
-    "pid": 0, "program": "", "engine": WallEngine.NAMESPACES, "landlock": 0, "network": True
+    "pid": 0, "program": "", "engine": WallEngine.NAMESPACES, "landlock": 0, "network": True,
+    "use": WallUse.PROGRAM,
 }  # fmt: skip
 
 
@@ -482,3 +483,36 @@ async def test_a_follower_of_roots_is_no_confined_program() -> None:
         change = SettingChange(FocusRecord("go"), PERSON, ChangeVerb.FOCUS_SET)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await follower.next())["params"]["focus"] == "go"
+
+
+async def test_a_server_behind_the_wall_has_a_session_with_its_roots_and_its_scope() -> None:
+    control = ControlHarness(root(1), at(INNER.encode(), project(2)), root(3))
+    server = {**PROGRAM, "use": WallUse.SERVER}
+    async with connected(control) as warden:
+        await warden.follow("a server", server, only=["p1"])
+        (session,) = control.servers.opened
+        assert session.names == ["a server"]
+        assert [scope.names for scope in session.scopes] == [{"p1"}]
+        await control.decide(DENY, INNER)
+        await warden.view()
+        await control.decide(DENY, "p1")
+        await warden.view()
+        sent = [[root.name for root in each.roots] for each in session.sets]
+        assert sent == [["p1"], ["p1"], []], "the wall masks the denied project"
+        told = {"roots": 21, "names": ["p1", "\x1b"]}
+        await warden.call("report_confined", told=told, opened=["/src/new"])
+        assert session.reported == [(21, ("p1", r"\u{1b}"))]
+        assert control.servers.proposed == [("/src/new", "a server", [])]
+        await warden.stream.aclose()
+        with anyio.fail_after(HANG_GUARD):
+            while control.servers.is_open:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_another_program_behind_the_wall_has_no_session_and_proposes_nothing() -> None:
+    control = ControlHarness(root(1))
+    async with connected(control) as warden:
+        await warden.follow("claude")
+        await warden.call("report_confined", opened=["/src/new"])
+        assert control.servers.opened == []
+        assert control.servers.proposed == []

@@ -23,12 +23,12 @@ from support.mcp_harness import (
     META_2026,
     FakeSource,
     Peer,
-    RecordedObserver,
     byte_pipe,
     connected,
     root,
     transport,
 )
+from support.recorded_session import RecordedObserver
 
 API, WEB = root("/src/api"), root("/src/web")
 

@@ -9,7 +9,8 @@ from rootsd.core.errors import Busy
 from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
 from rootsd.core.scope import FocusUse, Scope, UriFilter
 from rootsd.mcp.views import ConnectionView
-from support.mcp_harness import FakeSource, RecordedObserver, root
+from support.mcp_harness import FakeSource, root
+from support.recorded_session import RecordedObserver
 
 
 async def test_current_returns_the_newest_set_of_the_source() -> None:

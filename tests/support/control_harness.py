@@ -63,6 +63,7 @@ from rootsd.wire.projects import ShownFacts
 from rootsd.wire.request import ControlRequest
 from support.ledger_harness import HANG_GUARD, SOURCES, FakeSaver, LedgerHarness
 from support.process_table import ProcessTable
+from support.recorded_session import FakeServerSessions
 from support.sample_decisions import NOON, PERSON
 
 CWD = "/home/ann/src"
@@ -307,6 +308,7 @@ class ControlHarness:
         self.daemon = FakeDaemonControl()
         self.events: list[HistoryEvent] = []
         self.wall_settings = WallSettings()
+        self.servers = FakeServerSessions()
         self.sessions_by_pid: dict[int, frozenset[str]] = {}
         self.lineages: dict[str, frozenset[str]] = {}
         self.process_table = ProcessTable()
@@ -352,6 +354,7 @@ class ControlHarness:
             canonical,
             session_start,
             sessions_of,
+            self.servers,
         )
 
     @property

@@ -27,7 +27,7 @@ from rootsd.core.model import (
     SessionKey,
 )
 from rootsd.core.paths import contains
-from rootsd.core.scope import NO_SESSION_START, Scope, SessionStart, root_containing
+from rootsd.core.scope import NO_SESSION_START, SessionStart, root_containing
 from rootsd.mcp.connection import (
     DEFAULT_PEER_LIMITS,
     DisconnectReason,
@@ -39,6 +39,7 @@ from rootsd.mcp.server import build_server
 from rootsd.mcp.source import RootsSource
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire.jsonrpc import LineReader
+from support.recorded_session import RecordedObserver
 
 HANG_GUARD_S = 60
 TAKEN_AT_ONCE = 16 * 1024
@@ -184,28 +185,6 @@ class _Bytes(ByteStream):
     async def aclose(self) -> None:
         self._out.close()
         self._in.close()
-
-
-class RecordedObserver:
-    """A SessionObserver that records its calls."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.scopes: list[Scope] = []
-        self.sets: list[PublishedSet] = []
-        self.reported: list[tuple[int, tuple[str, ...]]] = []
-
-    def named(self, name: str) -> None:
-        self.names.append(name)
-
-    def scoped(self, scope: Scope) -> None:
-        self.scopes.append(scope)
-
-    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        self.reported.append((roots, names))
-
-    def roots_sent(self, published: PublishedSet) -> None:
-        self.sets.append(published)
 
 
 class Peer:

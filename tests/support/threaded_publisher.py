@@ -12,7 +12,8 @@ from rootsd.mcp.connection import serve_session
 from rootsd.net.acceptor import Acceptor, MarkActive
 from rootsd.net.listener import listen
 from rootsd.places.runtime_dir import find_runtime_dir
-from support.mcp_harness import FakeSource, RecordedObserver
+from support.mcp_harness import FakeSource
+from support.recorded_session import RecordedObserver
 
 
 class ThreadedPublisher:

@@ -18,8 +18,9 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from msgspec import Struct
@@ -33,9 +34,10 @@ from rootsd.core.processes import Process
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.session_keys import has_process
+from rootsd.core.session_observer import SessionObserver
 from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import WallSettings, WallUse
 from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.core.wall_view import (
     WallRoot,
@@ -49,6 +51,7 @@ from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.wire.feed import CHANGE_METHOD, RootsChange
 from rootsd.wire.follow import FeedChange
+from rootsd.wire.hello import decode_reported_roots
 from rootsd.wire.wall import (
     ConfinedProgramItem,
     ReportConfinedRequest,
@@ -111,11 +114,15 @@ class RootsFollower:
             return
         change = self._wardens.roots_change(view_change(self._view, view))
         self._view, self._sent, self._number = view, now, self._number + 1
+        self._note_sent(scope)
         number = self._number - 1
         await send(
             CHANGE_METHOD,
             to_json(FeedChange(number, view.revision, tag, change, None)),
         )
+
+    def _note_sent(self, scope: Scope) -> None:
+        """Note that a view in `scope` is about to be sent."""
 
     async def _follow_sessions(self, send: SendNotification) -> None:
         """Add each session that begins behind the wall of the follower."""
@@ -191,6 +198,54 @@ class ConnectedWarden(RootsFollower):
         self._wardens.remove(self)
 
 
+class ServedWarden(ConnectedWarden):
+    """A warden of `rootsd run`, whose program is an MCP server with a session of its own."""
+
+    def __init__(
+        self,
+        wardens: WardenRegistry,
+        entry: ConfinedProgramItem,
+        scope: Scope,
+        sessions: frozenset[str],
+        servers: ServerSessions,
+    ) -> None:
+        super().__init__(wardens, entry, scope, sessions)
+        self._servers = servers
+        self._session: SessionObserver | None = None
+        self._observed_scope: Scope | None = None
+
+    async def send_updates(self, send: SendNotification) -> None:
+        """Keep the session open for as long as the connection lives; see RootsFollower."""
+        async with self._servers.walled_session(self.entry["warden"]) as self._session:
+            self._session.named(self.entry["name"])
+            await super().send_updates(send)
+
+    def report(self, request: ReportConfinedRequest) -> None:
+        """Note also which roots the server got."""
+        super().report(request)
+        told = None if request.told is None else decode_reported_roots(dict(request.told))
+        if told is not None and self._session is not None:
+            self._session.roots_reported(told.roots, tuple(map(safe_label, told.names)))
+
+    async def propose(self, paths: Iterable[str]) -> None:
+        """Propose the folders that the client of the server has open."""
+
+        async def current() -> PublishedSet:
+            return PublishedSet(self._view.revision, tuple(self.sent_roots()))
+
+        for path in paths:
+            pid, name = self.entry["warden"], self.entry["name"]
+            await self._servers.propose(path, pid, name, current)
+
+    def _note_sent(self, scope: Scope) -> None:
+        if self._session is not None:
+            if scope != self._observed_scope:
+                self._observed_scope = scope
+                self._session.scoped(scope)
+            sent = PublishedSet(self._view.revision, tuple(self.sent_roots()))
+            self._session.roots_sent(sent)
+
+
 class WardenRegistry:
     """The connected wardens, oldest first.
 
@@ -219,6 +274,7 @@ class WardenRegistry:
         scope: Scope,
         sessions: frozenset[str],
         pid: int,
+        servers: ServerSessions,
     ) -> ConnectedWarden:
         """Register the program of a warden that runs as `pid`. Raises Busy if there are too many.
 
@@ -246,7 +302,10 @@ class WardenRegistry:
             holders=[],
             not_shown=[],
         )
-        warden = self._wardens[entry["id"]] = ConnectedWarden(self, entry, scope, sessions)
+        warden = ConnectedWarden(self, entry, scope, sessions)
+        if program["use"] is WallUse.SERVER:
+            warden = ServedWarden(self, entry, scope, sessions, servers)
+        self._wardens[entry["id"]] = warden
         self.changes.notify()
         return warden
 
@@ -306,6 +365,18 @@ class WardenRegistry:
         return self._roots
 
 
+class ServerSessions(Protocol):
+    """The sessions of MCP servers behind a wall."""
+
+    def walled_session(self, pid: int) -> AbstractAsyncContextManager[SessionObserver]:
+        """Open the session of a server, whose `rootsd run` is process `pid`."""
+
+    async def propose(
+        self, path: str, pid: int, client: str, current: Callable[[], Awaitable[PublishedSet]]
+    ) -> None:
+        """Propose a folder that its client has open, unless it is in the `current` roots."""
+
+
 class WallServices(Struct, frozen=True):
     """The parts of the daemon that the handlers of the wall use.
 
@@ -319,6 +390,7 @@ class WallServices(Struct, frozen=True):
     canonical: Callable[[bytes], Awaitable[bytes]]
     session_start: Callable[[bytes], Awaitable[SessionStart]]
     sessions_of: Callable[[int], Awaitable[frozenset[str]]]
+    servers: ServerSessions
 
 
 def _confined_root(shown: WallRoot, ends_ns: int | None) -> ConfinedRoot:

@@ -31,6 +31,16 @@ class WallEngine(StrEnum):
     STATIC = "static"
 
 
+class WallUse(StrEnum):
+    """What runs behind a wall.
+
+    SERVER is the MCP server of a `rootsd run`, which is listed as a session, too.
+    """
+
+    PROGRAM = "program"
+    SERVER = "server"
+
+
 class WallSettings(NamedTuple):
     """The table `[confine]` of the configuration, also as the daemon sends it to a wall.
 

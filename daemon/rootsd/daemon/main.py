@@ -239,8 +239,8 @@ class Daemon:
         self._guard.allowed = loaded.allowed
         self._source = self._make_source()
         self._wardens = self._make_wardens()
-        self._control_server = self._make_control_server(store, state)
         self._session_server = self._make_session_server()
+        self._control_server = self._make_control_server(store, state)
         self._admission: AdmissionControl | None = None
         self._supervisor, self._store = supervisor, store
         self._stopping = anyio.Event()
@@ -321,6 +321,7 @@ class Daemon:
             canonical=self._source.canonical,
             session_start=self._source.session_start,
             sessions_of=self._session_tracker.sessions_of,
+            servers=self._session_server,
         )
 
     def _make_session_server(self) -> SessionServer:

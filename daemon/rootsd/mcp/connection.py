@@ -19,12 +19,13 @@ from msgspec import Struct
 
 from rootsd.core.scope import NO_SESSION_START, SessionStart
 from rootsd.core.session_keys import NO_MEMBERSHIP, SessionMembership
+from rootsd.core.session_observer import SessionObserver
 from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.diff import PublishedDiff
 from rootsd.mcp.protocol import ProtocolRouter
 from rootsd.mcp.responses import AwaitTurn, no_wait
 from rootsd.mcp.server import build_server
-from rootsd.mcp.source import RootsSource, SessionObserver
+from rootsd.mcp.source import RootsSource
 from rootsd.mcp.subscriptions import CHANGE_NOTIFICATION_INTERVAL_S, NotificationThrottle
 from rootsd.mcp.views import DEFAULT_WAIT_LIMITS, ConnectionView, WaitLimits
 from rootsd.wire import jsonrpc

@@ -19,8 +19,6 @@ from mcp.server import Server
 from rootsd import __version__
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import bytes_of
-from rootsd.core.scope import root_containing
 from rootsd.mcp.responses import (
     MAX_BATCH_MESSAGES,
     AwaitTurn,
@@ -30,7 +28,7 @@ from rootsd.mcp.responses import (
 )
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
-from rootsd.mcp.tools import MAX_REASON_LENGTH
+from rootsd.mcp.source import ClientFolder, propose_client_folder
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import (
@@ -200,17 +198,11 @@ class ProtocolRouter:
 
 
 async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
-    """Propose to the user a folder that a client has open.
-
-    The client gets no answer. After too many requests, the notification is dropped.
-    """
-    if not path.startswith("/") or "\0" in path or view.request_rate.wait(anyio.current_time()):
-        return
-    folder = await view.source.canonical(bytes_of(path))
-    with suppress(Busy, MCPError):
-        if root_containing(await view.current(), folder) is None:
-            reason = safe_label(reason, limit=MAX_REASON_LENGTH)
-            view.source.request(folder, view.client, reason, None, view.membership.key.label)
+    """Propose to the user a folder that a client has open. Drop it after too many requests."""
+    if not view.request_rate.wait(anyio.current_time()):
+        folder = ClientFolder(path, reason, view.client, view.membership.key.label)
+        with suppress(Busy, MCPError):
+            await propose_client_folder(view.source, view.current, folder)
 
 
 def _client_name(params: JsonObject | None) -> str:

@@ -6,10 +6,13 @@ connection.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
 
+from rootsd.core.labels import safe_label
 from rootsd.core.model import PublishedSet, SessionKey
-from rootsd.core.scope import Scope, SessionStart
+from rootsd.core.paths import bytes_of
+from rootsd.core.scope import SessionStart, root_containing
 from rootsd.core.throttle import TokenBucket
 
 
@@ -18,8 +21,36 @@ def requests_per_process() -> TokenBucket:
     return TokenBucket(burst=5, per_second=1 / 12)
 
 
+MAX_REASON_LENGTH = 200
+
+
+class ClientFolder(NamedTuple):
+    """A folder that a client has open. Only `process` and `client` are safe to show."""
+
+    path: str
+    reason: str
+    client: str
+    process: str
+    """The process that the daemon saw."""
+
+
 NO_NAME = "a client without a name"
 """The name of a client that gives itself none."""
+
+
+async def propose_client_folder(
+    source: RootsSource, current: Callable[[], Awaitable[PublishedSet]], folder: ClientFolder
+) -> None:
+    """Propose to the user a folder that a client has open, unless it is in the `current` roots.
+
+    The client gets no answer. Raises Busy after too many requests, and the errors of `current`.
+    """
+    path = folder.path
+    if path.startswith("/") and "\0" not in path:
+        canonical = await source.canonical(bytes_of(path))
+        if root_containing(await current(), canonical) is None:
+            reason = safe_label(folder.reason, limit=MAX_REASON_LENGTH)
+            source.request(canonical, folder.client, reason, None, folder.process)
 
 
 class RootRequestHandle(Protocol):
@@ -89,31 +120,4 @@ class RootsSource(Protocol):
         All texts are safe to show. The call returns at once and in the same way for every path, so
         that a client learns nothing about the folder. Raises Busy after too many requests.
         """
-        ...
-
-
-class SessionObserver(Protocol):
-    """The interface of an object that follows one session. All texts are safe to show."""
-
-    def named(self, name: str) -> None:
-        """Take the client's name for itself. Called at most once."""
-        ...
-
-    def scoped(self, scope: Scope) -> None:
-        """Take the scope that applies from now on.
-
-        It comes from the client's request or from the focus. Called before the client receives a
-        root, and again when the focus changes the scope.
-        """
-        ...
-
-    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        """Take the number of roots that `rootsd run` reported to its server, and the first names.
-
-        `rootsd run` itself may have received more.
-        """
-        ...
-
-    def roots_sent(self, published: PublishedSet) -> None:
-        """Take the set behind an answer, before the scope is applied. Called for each answer."""
         ...

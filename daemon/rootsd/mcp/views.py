@@ -15,11 +15,12 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, NO_SESSION_START, Scope, SessionStart, UriFilter
 from rootsd.core.session_keys import NO_MEMBERSHIP, SessionMembership
+from rootsd.core.session_observer import SessionObserver
 from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.diff import PublishedDiff, describe_root_changes, diff_published
 from rootsd.mcp.serializers import NO_WORKSPACE_PATHS, WorkspacePaths
-from rootsd.mcp.source import NO_NAME, RootsSource, SessionObserver, requests_per_process
+from rootsd.mcp.source import NO_NAME, RootsSource, requests_per_process
 from rootsd.mcp.subscriptions import Subscribers
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 

@@ -27,6 +27,7 @@ PROPOSED_FOLDER_METHOD = "rootsd/proposed"
 """The notification with which a run proxy proposes a folder that its client has open but that is
 not approved. It is not a root request: no session waits for an answer.
 """
+OPEN_FOLDER_REASON = "the MCP client has this folder open"
 HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar, TypedDict
 
-from rootsd.core.wall import WallEngine
+from rootsd.core.wall import WallEngine, WallUse
+from rootsd.wire.hello import ReportedRootsParams
 from rootsd.wire.request import ControlRequest, EmptyResult
 
 
@@ -25,6 +26,8 @@ class WallProgram(TypedDict):
     """The version of Landlock in use, or 0 for none."""
     network: bool
     """Whether it may use the network."""
+    use: WallUse
+    """What it is."""
 
 
 class ReportConfinedRequest(ControlRequest, frozen=True):
@@ -33,7 +36,8 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     `holders` lists the processes that still have a file open in a folder that was taken away, one
     line each. `not_shown` lists the roots of the view that cannot be mounted, with the reason.
     `roots`, `read_only` and `masked` count the roots that the program reaches, and `waiting` those
-    that it reaches only after its next start.
+    that it reaches only after its next start. `told` has the roots that an MCP server got last.
+    `opened` lists folders that its client has open and that are not approved. They are proposed.
     """
 
     method: ClassVar[str] = "report_confined"
@@ -50,6 +54,8 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     read_only: int | None = None
     masked: int | None = None
     waiting: int | None = None
+    told: ReportedRootsParams | None = None
+    opened: tuple[str, ...] = ()
 
 
 class ConfinedProgramItem(WallProgram):

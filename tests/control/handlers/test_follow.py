@@ -20,7 +20,7 @@ from rootsd.core.model import (
     ProjectKind,
     PublishedRoot,
 )
-from rootsd.core.wall import WallEngine
+from rootsd.core.wall import WallEngine, WallUse
 from rootsd.wire.feed import FEED_VERSION
 from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FeedPart, FollowRequest, SessionRootsQuery
 from rootsd.wire.request import BadRequest
@@ -34,7 +34,14 @@ WALL = FollowRequest(
     FEED_VERSION,
     FeedPart.ROOTS,
     {"version": 1, "client": "claude"},
-    WallProgram(pid=0, program="", engine=WallEngine.NAMESPACES, landlock=0, network=True),
+    WallProgram(
+        pid=0,
+        program="",
+        engine=WallEngine.NAMESPACES,
+        landlock=0,
+        network=True,
+        use=WallUse.PROGRAM,
+    ),
 )
 
 

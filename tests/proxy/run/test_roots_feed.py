@@ -245,10 +245,10 @@ def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> 
         seen.append(daemon.hear()["params"]["path"])
 
     feed = RootsFeed(Hello(), told.append, ignored)
-    feed.propose("/early", "why")
+    feed.propose("/early")
     with daemons(listens):
         turn_until(feed, 1, told)
-        feed.propose("/src/new", "why")
+        feed.propose("/src/new")
         feed.close()
     assert seen == ["/src/new"]
 

@@ -140,15 +140,6 @@ def test_a_daemon_without_hello_is_used_unless_the_scope_narrows() -> None:
         narrow.take(fault(hello["id"], -32601))
 
 
-def test_a_folder_is_proposed_by_a_notification() -> None:
-    (told,) = said(RootsSubscription(Hello()).propose("/src/new", "why"))
-    assert "id" not in told
-    assert (told["method"], told["params"]) == (
-        "rootsd/proposed",
-        {"path": "/src/new", "reason": "why"},
-    )
-
-
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", notice("x"), reply(99, LISTED), b"\xff"])
 def test_other_lines_are_ignored(line: bytes) -> None:
     subscription = RootsSubscription(Hello())

@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from rootsd.cli.answers.control_client import call
+from rootsd.wire.daemon import SessionsQuery, SessionView
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery
-from support.bridges import notice
+from support.bridges import INITIALIZE, notice, reply
 from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.polling import until
@@ -176,6 +177,29 @@ def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -
         client.shake_hands()
         assert read(client, 100, person.parent / "alpha" / "NOTE") == ("alpha", ["alpha"])
         assert wrong_answers(person, client) == 0
+
+
+def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_proposed(
+    person: Person,
+) -> None:
+    """All over the one connection that its wall has."""
+    declared = {**INITIALIZE, "capabilities": {"roots": {}}}
+    opened = [{"uri": (person.parent / "beta").as_uri(), "name": "beta"}]
+    with started(line("--confine"), HOME=str(person.home)) as client:
+        assert client.ask(0, "initialize", declared)["id"] == 0
+        client.say(notice("notifications/initialized"))
+        while (question := client.hear()).get("method") != "roots/list":
+            pass
+        client.say(reply(question["id"], {"roots": opened}))
+        assert read(client, 1, person.parent / "alpha" / "NOTE")[0] == "alpha"
+        until(lambda: any(item["note"] for item in call(ProjectsQuery("/"))["items"]))
+        (session,) = call(SessionsQuery())["items"]
+        (wall,) = call(SessionsQuery())["confined"]
+        assert (session["client"], session["pid"]) == ("s", client.process.pid)
+        assert (wall["name"], wall["warden"]) == ("s", client.process.pid)
+        assert session["given"][0]["roots"] == 1
+    until(lambda: call(SessionsQuery())["items"] == [])
+    assert call(SessionsQuery(SessionView.HISTORY))["items"][-1]["end"] == "left"
 
 
 _SHORT_GRACE = """

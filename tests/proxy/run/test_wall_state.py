@@ -1,7 +1,8 @@
-"""The roots of a server behind a wall: from the daemon's two answers and the kernel's."""
+"""The roots of a server behind a wall: from the daemon's view and the kernel's."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.record import from_line, to_line
 from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.link.connect import NotRunning
 from rootsd.link.feed import Feed
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
@@ -66,12 +68,13 @@ def roots_of(
 ) -> list[str]:
     roots_filter = RootsFilter(ClientRootsPolicy.AUTO, AccessPolicy.ADVISORY, None)
     roots_filter.wall, roots_filter.client_folders = wall, theirs
-    return [each.text for each in roots_filter.apply(approved)]
+    known = approved if wall is None else wall.reachable()
+    return [each.text for each in roots_filter.apply(known)]
 
 
 def test_a_withheld_root_is_for_servers_behind_a_wall_only() -> None:
     view = shown(WEB, withheld=[API])
-    assert roots_of(settled(view), WEB) == ["/src/api", "/src/web"]
+    assert roots_of(settled(view)) == ["/src/api", "/src/web"]
     assert roots_of(None, WEB) == ["/src/web"]
 
 
@@ -93,68 +96,61 @@ def test_a_client_folder_in_a_withheld_root_is_not_proposed() -> None:
 FOLDERS = st.frozensets(st.sampled_from([API, WEB, DOCS]))
 
 
-@given(FOLDERS, FOLDERS, FOLDERS, FOLDERS)
-def test_a_root_needs_the_view_the_kernel_and_the_approval_or_a_mask(
-    approved: frozenset[RootFolder],
-    view: frozenset[RootFolder],
-    mounted: frozenset[RootFolder],
-    withheld: frozenset[RootFolder],
+@given(FOLDERS, FOLDERS, FOLDERS)
+def test_a_root_needs_the_view_and_the_kernel(
+    view: frozenset[RootFolder], mounted: frozenset[RootFolder], withheld: frozenset[RootFolder]
 ) -> None:
     state = WallState(
         shown(*(view - withheld), withheld=[*(view & withheld)]),
         frozenset(each.path for each in mounted),
     )
-    expected = {each.text for each in view & mounted & (approved | withheld)}
-    assert set(roots_of(state, *approved)) == expected
+    assert set(roots_of(state)) == {each.text for each in view & mounted}
 
 
 @pytest.mark.parametrize("profile", ServerProfile)
 def test_calls_wait_while_the_kernel_changes(profile: ServerProfile) -> None:
     harness = SessionHarness(API, WEB, profile=profile)
-    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    harness.session.wall_changed(settled(shown(API, WEB)), 0, harness.now)
     harness.shake_hands()
     harness.wait(60)
     harness.session.wall_changed(
-        WallState(shown(API), frozenset([API.path]), is_changing=True), harness.now
+        WallState(shown(API), frozenset([API.path]), is_changing=True), 0, harness.now
     )
     harness.approve(API)
     harness.client(call(1))
     harness.wait(60)
     assert harness.to_server() == []
-    harness.session.wall_changed(settled(shown(API)), harness.now)
+    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
     assert [each["id"] for each in harness.to_server()] == [1]
 
 
 @pytest.mark.parametrize("profile", ServerProfile)
-@pytest.mark.parametrize("view", [(API, WEB), ()])
-def test_calls_wait_a_bounded_time_for_the_later_of_two_messages(
-    profile: ServerProfile, view: tuple[RootFolder, ...]
-) -> None:
+def test_calls_and_questions_wait_while_no_daemon_is_there(profile: ServerProfile) -> None:
     harness = SessionHarness(API, profile=profile)
-    harness.session.wall_changed(settled(shown(API)), harness.now)
+    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
     harness.shake_hands()
     harness.wait(60)
-    harness.session.wall_changed(settled(shown(*view)), harness.now)
+    away = settled(shown(API))._replace(is_away=True)
+    harness.session.wall_changed(away, 0, harness.now)
     harness.client(call(1))
-    harness.wait(0.5)
+    harness.wait(60)
     assert harness.to_server() == []
-    harness.approve(*view)
+    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
     assert [each["id"] for each in harness.to_server()] == [1]
-    harness.approve(DOCS)
-    harness.client(call(2))
-    assert harness.to_server() == []
-    harness.wait(1.0)
-    assert [each["id"] for each in harness.to_server()] == [2]
 
 
 def test_the_server_is_notified_of_what_the_kernel_shows() -> None:
     harness = SessionHarness(API)
-    harness.session.wall_changed(settled(shown(API)), harness.now)
+    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
     harness.shake_hands()
-    assert harness.list_roots() == ["/src/api"]
-    harness.approve(API, WEB)
+    harness.server(request("q", "roots/list"))
+    harness.session.wall_changed(settled(shown(API)), 1, harness.now)
+    (answer,) = harness.to_server()
+    assert [root["uri"] for root in answer["result"]["roots"]] == ["file:///src/api"]
+    view = shown(API, WEB)
+    harness.session.wall_changed(WallState(view, frozenset([API.path])), 0, harness.now)
     assert harness.to_server() == [], "the kernel does not show it yet"
-    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    harness.session.wall_changed(settled(view), 0, harness.now)
     assert [each["method"] for each in harness.to_server()] == ["notifications/roots/list_changed"]
 
 
@@ -166,7 +162,9 @@ class PlayedWall:
 
     def __init__(self, view: tuple[ConfinedRoot, ...], first: WardenReport) -> None:
         warden, self.warden = socket.socketpair()
-        self.connection, self.daemon = socket.socketpair()
+        self._offered: socket.socket | None
+        self.states: list[WallState] = []
+        self.answered = 0
         # The process that is ended when the warden is lost.
         self.pid = os.posix_spawn("/bin/sleep", ["sleep", "infinity"], {})
         self.failed: tuple[FailedRoot, ...] = ()
@@ -175,13 +173,9 @@ class PlayedWall:
             b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
             on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
         )  # fmt: skip
-        self.sent = SentView()
-        self.connection.setblocking(False)
         feed = Feed({"hello": {}})
-        feed.link._open = lambda: self.connection
-        result = {"version": FEED_VERSION, "settings": {}}
-        self.daemon.sendall(encode(Response(FOLLOW_ID, result)))
-        self._send(*view)
+        feed.link._open = self._open
+        self._begin(*view)
         followed = FollowedView()
         for event in feed.attend():
             if isinstance(event, Changed):
@@ -204,6 +198,32 @@ class PlayedWall:
         self._send(*view)
         self.wall.attend()
 
+    def connect(self, *view: ConfinedRoot) -> None:
+        """Connect another daemon."""
+        self.daemon.close()
+        self.wall.attend()
+        self._begin(*view)
+        while self.states[-1].is_away:
+            self.wall.attend()
+
+    def _open(self) -> socket.socket:
+        if self._offered is None:
+            raise NotRunning("no daemon is connected")
+        offered, self._offered = self._offered, None
+        return offered
+
+    def heard(self) -> list[bytes]:
+        """Return the lines that the daemon got."""
+        return self.daemon.recv(1 << 16).splitlines()
+
+    def _begin(self, *view: ConfinedRoot) -> None:
+        self._offered, self.daemon = socket.socketpair()
+        self.connection = self._offered
+        self.sent = SentView()
+        result = {"version": FEED_VERSION, "settings": {}}
+        self.daemon.sendall(encode(Response(FOLLOW_ID, result)))
+        self._send(*view)
+
     def _send(self, *view: ConfinedRoot) -> None:
         self.daemon.sendall(encode(Notification(CHANGE_METHOD, self.sent.change_to(*view))))
 
@@ -219,7 +239,9 @@ class PlayedWall:
         os.kill(self.pid, signal.SIGKILL)
         self.wall.__exit__()
 
-    def _changed(self, state: WallState) -> None:
+    def _changed(self, state: WallState, answered: int) -> None:
+        self.states.append(state)
+        self.answered += answered
         names = tuple(sorted(os.fsdecode(path) for path in state.shown))
         self.events.append(("before" if state.is_changing else "after", names))
 
@@ -271,28 +293,35 @@ def test_the_kernel_gets_the_whole_change(
     assert played.roots == {root.path: root for root in wanted}
 
 
-def test_a_revoke_takes_effect_by_the_first_of_its_two_messages(played: PlayedWall) -> None:
-    played.wall.set_approved(frozenset([API.path, WEB.path]))
-    played.events.clear()
-    played.wall.set_approved(frozenset([API.path]))
-    assert played.events == [
-        ("before", ("/src/api",)), ("kernel", ("/src/api",)), ("after", ("/src/api",)),
-    ]  # fmt: skip
-    played.events.clear()
-    played.publish(*shown(API, WEB))  # a view from before the revoke
-    played.publish(*shown(API))
-    assert played.events == []
-    played.publish(*shown(API, WEB))  # approved again
-    played.wall.set_approved(frozenset([API.path, WEB.path]))
-    assert played.last() == ("after", ("/src/api", "/src/web"))
+def test_a_question_is_answered_at_once_and_without_a_daemon_as_soon_as_one_is_there(
+    played: PlayedWall,
+) -> None:
+    played.wall.query()
+    assert played.answered == 1
+    played.daemon.shutdown(socket.SHUT_RDWR)
+    played.wall.attend()
+    assert played.states[-1].is_away
+    played.wall.query()
+    played.wall.query()
+    assert played.answered == 1
+    played.connect(*shown(WEB))
+    assert played.answered == 3
+    assert not played.states[-1].is_away
+    assert played.last() == ("after", ("/src/web",)), "the roots of the next daemon come first"
 
 
-def test_a_withheld_root_stays_when_it_is_published_no_more(played: PlayedWall) -> None:
-    played.wall.set_approved(frozenset([API.path, WEB.path]))
-    played.publish(*shown(WEB, withheld=[API]))
-    played.events.clear()
-    played.wall.set_approved(frozenset([WEB.path]))
-    assert played.events == []
+def test_the_daemon_hears_what_the_server_got_and_of_folders_that_the_client_has_open(
+    played: PlayedWall,
+) -> None:
+    played.wall.report(("api",))
+    played.wall.propose("/src/new")
+    told, opened = (json.loads(line)["params"] for line in played.heard()[-2:])
+    assert told == {"told": {"roots": 1, "names": ["api"]}}
+    assert opened == {"opened": ["/src/new"]}
+    played.connect(*shown(API, WEB))
+    later = [json.loads(line)["params"] for line in played.heard()]
+    assert later[-1]["told"] == {"roots": 1, "names": ["api"]}
+    assert "opened" not in later[-1]
 
 
 def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(
@@ -338,15 +367,14 @@ def test_a_root_that_failed_at_the_start_is_not_listed() -> None:
 def test_a_denial_restarts_no_server_that_keeps_its_roots_and_an_approval_does() -> None:
     """The kernel takes a denied folder away, so that the server need not give it up."""
     harness = SessionHarness(API, WEB)
-    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    harness.session.wall_changed(settled(shown(API, WEB)), 0, harness.now)
     harness.shake_hands()
     harness.client(call(1), call(2))
     harness.wait(0.25)
     harness.server(request("q", "roots/list"), reply(1, {}), reply(2, {}))
     assert harness.gate.may_ask_again
     for id_, roots, restarts in ((3, (API,), False), (4, (API,), False), (5, (API, DOCS), True)):
-        harness.session.wall_changed(settled(shown(*roots)), harness.now)
-        harness.approve(*roots)
+        harness.session.wall_changed(settled(shown(*roots)), 0, harness.now)
         harness.wait(0.25)
         harness.client(call(id_))
         assert harness.out.restart_requested is restarts

@@ -28,6 +28,7 @@ from rootsd.control.wardens import (
     ConnectedWarden,
     RootsFollower,
     SendNotification,
+    ServedWarden,
     WallServices,
 )
 from rootsd.core.catalog import Catalog
@@ -114,7 +115,8 @@ class FollowHandlers(Struct, frozen=True):
                 await self.ledger.current()
                 follower = RootsFollower(wardens, scope, sessions)
                 if request.wall is not None:
-                    follower = wardens.connect(client, request.wall, scope, sessions, pid)
+                    servers = self.wall.servers
+                    follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
                     id_ = follower.entry["id"]
                 call.connection.subscription = follower
                 start = resume_state(scope)
@@ -147,6 +149,8 @@ class FollowHandlers(Struct, frozen=True):
         if not isinstance(warden, ConnectedWarden):
             raise BadRequest("this connection has no confined program")
         warden.report(request)
+        if isinstance(warden, ServedWarden):
+            await warden.propose(request.opened)
         return {}
 
     async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:

@@ -45,7 +45,7 @@ class SessionRecorder(Protocol):
 
 
 class OpenSession(Struct):
-    """One connection and the facts about it: the SessionObserver of `rootsd.mcp`.
+    """One connection and the facts about it: a SessionObserver.
 
     `client` is the peer's name for itself, as soon as it has sent one.
     """

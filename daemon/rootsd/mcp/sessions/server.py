@@ -12,30 +12,40 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
 from enum import StrEnum
 from functools import partial
 
+import anyio
 from anyio import to_thread
 from anyio.abc import SocketAttribute, SocketStream
 
 import rootsd
+from rootsd.core.errors import Busy
+from rootsd.core.model import PublishedSet
 from rootsd.core.throttle import TokenBuckets
 from rootsd.core.wall_peers import PeerPlace, WallPeer
-from rootsd.mcp.sessions.registry import SessionRegistry
+from rootsd.mcp.sessions.registry import OpenSession, SessionRegistry
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
 from rootsd.mcp.sessions.walls import WalledSource, Walls
-from rootsd.mcp.source import RootsSource, requests_per_process
+from rootsd.mcp.source import (
+    ClientFolder,
+    RootsSource,
+    propose_client_folder,
+    requests_per_process,
+)
 from rootsd.net.acceptor import MarkActive
 from rootsd.net.fair_scheduler import FairScheduler
 from rootsd.net.stream import DirectSocketStream
 from rootsd.net.unix_socket import Peer
 from rootsd.processes.process_exit import ProcessHandle
+from rootsd.wire.hello import OPEN_FOLDER_REASON
 
 log = logging.getLogger(__name__)
 
+_LEFT = "left"  # a value of DisconnectReason, whose module would load the SDK
 _SWITCH_INTERVAL_S = 0.0005  # a tenth of the default
 
 ServeSession = Callable[..., Awaitable[StrEnum]]
@@ -115,6 +125,27 @@ class SessionServer:
                     await_turn=await_turn,
                 )
             session.end = end.value
+
+    @asynccontextmanager
+    async def walled_session(self, pid: int) -> AsyncIterator[OpenSession]:
+        """Open the session of an MCP server behind a wall, whose `rootsd run` is process `pid`."""
+        with self._sessions.opened(pid) as session:
+            await self._connected()
+            session.end = _LEFT
+            yield session
+
+    async def propose(
+        self, path: str, pid: int, client: str, current: Callable[[], Awaitable[PublishedSet]]
+    ) -> None:
+        """Propose a folder that the client of such a server has open.
+
+        Drop it after too many requests.
+        """
+        if not self._request_rates.of(pid).wait(anyio.current_time()):
+            process = (await self._tracker.membership(pid, "")).key.label
+            with suppress(Busy):
+                folder = ClientFolder(path, OPEN_FOLDER_REASON, client, process)
+                await propose_client_folder(self._source, current, folder)
 
     async def _load(self) -> ServeSession | None:
         if _installation() != self._installed:

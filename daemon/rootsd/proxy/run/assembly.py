@@ -101,14 +101,10 @@ def run_confined(
         raise WallRequired(error, asked, way) from error
     for sentence in owned.sentences():
         sys.stderr.write(f"rootsd run: {sentence}\n")
-    # The session begins once: with two starts, an approval in between would be in one of them.
-    greeting = parts.greeting._replace(scope=scope._replace(start=owned.subscription.start))
     with ServerWall(owned) as wall:
         parts.restart_policy.wall_is_outdated = lambda: wall.is_outdated
-        proxy = RunProxy(
-            parts.session, parts.out, greeting, needs_roots=command.needs_roots, wall=wall
-        )
-        return proxy.run()
+        # The roots are known: the wall has been built with them.
+        return RunProxy(parts.session, parts.out, wall, needs_roots=False).run()
 
 
 def _parts(

@@ -37,17 +37,40 @@ from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
 
 
-class Wall(ServerSandbox, Protocol):
-    """The wall around the server. The loop drives it."""
+class ServerRootsSource(Protocol):
+    """What says which roots the server may have. The loop drives it."""
 
     @property
     def deadline(self) -> float:
         """When to call `attend` even if no descriptor is ready."""
 
-    def start(self, on_change: Callable[[WallState], None]) -> None:
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+
+    def attend(self) -> None:
+        """Do what is due, and apply what the daemon has sent."""
+
+    def query(self) -> None:
+        """Request the roots of this moment, because the server asks for them."""
+
+    def report(self, names: tuple[str, ...]) -> None:
+        """Report to the daemon which roots the server has."""
+
+    def propose(self, path: str) -> None:
+        """Tell the daemon about a folder that the client has open and that is not approved."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Wall(ServerSandbox, ServerRootsSource, Protocol):
+    """The wall around the server. It hears of the roots itself."""
+
+    def start(self, on_change: Callable[[WallState, int], None]) -> None:
         """Call `on_change` with the first state now, and with each later one.
 
-        Before the kernel takes roots away, it is called with the state that is left.
+        Before the kernel takes roots away, it is called with the state that is left. Once the
+        kernel has changed, `attend` returns. The number counts the queries that a state answers.
         """
 
     @property
@@ -56,19 +79,6 @@ class Wall(ServerSandbox, Protocol):
 
     def prepare(self) -> None:
         """Get ready for a new server. Raises RootsdError."""
-
-    def interest(self) -> Iterator[tuple[int, int]]:
-        """Yield the descriptors to wait for, with their poll(2) events."""
-
-    def attend(self) -> None:
-        """Apply what the daemon has sent. Returns after the kernel has applied it."""
-
-    def set_approved(self, approved: frozenset[bytes]) -> None:
-        """Take away the roots that an update of the approved roots lacks since the last one."""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether no daemon says which roots the server may have. The server keeps its roots."""
 
     def let_run(self) -> None:
         """Let a server run for a while that was stopped because no daemon answers."""
@@ -182,7 +192,6 @@ _FLOOD_WAIT_S = 5.0
 """How long a server may request roots again and again without reading its input."""
 _MAX_LATE = 1 << 20
 """How many bytes of the client still get an answer after the last server has ended."""
-_PROPOSAL_REASON = "the MCP client has this folder open"
 _HANGUP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _FORWARDED = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
@@ -193,6 +202,7 @@ _NOT_ENDING = (signal.SIGUSR1, signal.SIGUSR2)
 class RunProxy:
     """The proxy for one client, from its first byte to its last. Call `run` once.
 
+    `origin` is the wall around the server, or what to tell a daemon about a server without one.
     `needs_roots`: the first server cannot start before the roots are known. `server` is the first
     server if it runs already.
     """
@@ -201,17 +211,20 @@ class RunProxy:
         self,
         session: RunSession,
         out: Outbox,
-        greeting: Hello,
+        origin: Hello | Wall,
         *,
         needs_roots: bool,
-        wall: Wall | None = None,
         server: ServerProcess | None = None,
     ) -> None:
         self._session = session
         self._out = out
-        self._feed = RootsFeed(greeting, self._on_roots, session.roots_outdated)
+        self._source: ServerRootsSource
+        self._wall: Wall | None = None
+        if isinstance(origin, Hello):
+            self._source = RootsFeed(origin, self._on_roots, session.roots_outdated)
+        else:
+            self._source = self._wall = origin
         self._needs_roots = needs_roots
-        self._wall = wall
         self._first_server = server
         self._server: ServerProcess | None = None
         self._is_restarting = False
@@ -226,11 +239,10 @@ class RunProxy:
         self._orphans_until = math.inf
         self._flooded_until = math.inf
         self._stopped_by = 0
-        self._unanswered = 0  # queries of the server that wait until a daemon is back
         self._reported_left_out: set[str] = set()  # each path is reported once
         self._wake_read, self._wake_write = os.pipe()
-        if wall is not None:
-            wall.start(self._on_wall)
+        if self._wall is not None:
+            self._wall.start(self._on_wall)
 
     def run(self) -> int:
         """Run until the server has ended, and return its exit status.
@@ -248,7 +260,7 @@ class RunProxy:
             self._refuse_all(error)
             raise
         finally:
-            self._feed.close()
+            self._source.close()
         return status
 
     def _exit_status(self) -> int | None:
@@ -284,11 +296,9 @@ class RunProxy:
     def _step(self) -> None:
         ready = self._poll()
         now = time.monotonic()
-        # The wall comes before the feed: a grant is in force before the server is notified.
-        self._attend_wall()
         # The daemon comes first: a denial applies to all lines that arrive at the same time.
-        if now >= self._feed.deadline or any(f in ready for f, _ in self._feed.interest()):
-            self._feed.attend()
+        if now >= self._source.deadline or any(f in ready for f, _ in self._source.interest()):
+            self._attend_source()
         if self._wake_read in ready:
             os.read(self._wake_read, 1 << 10)
             if self._stopped_by and self._wall is not None:
@@ -307,9 +317,7 @@ class RunProxy:
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
-        for descriptor, wanted in self._feed.interest():
-            poll.register(descriptor, wanted)
-        for descriptor, wanted in self._wall.interest() if self._wall else ():
+        for descriptor, wanted in self._source.interest():
             poll.register(descriptor, wanted)
         if self._client_open and self._has_room_for_client:
             poll.register(STDIN, select.POLLIN)
@@ -333,8 +341,7 @@ class RunProxy:
 
     def _timeout(self) -> int | None:
         until = min(
-            self._feed.deadline,
-            self._wall.deadline if self._wall else math.inf,
+            self._source.deadline,
             self._session.deadline,
             self._kill_at,
             self._orphans_until,
@@ -347,34 +354,23 @@ class RunProxy:
     # Input
 
     def _on_roots(self, update: RootsUpdate) -> None:
-        # The daemon sent the view before it answered with these roots.
-        self._attend_wall()
-        if self._wall is not None and self._wall.is_away and not update.is_known:
-            self._unanswered += update.requests
-            return
-        update = update._replace(requests=update.requests + self._unanswered)
-        self._unanswered = 0
         self._session.roots_updated(update, time.monotonic())
-        if self._wall is not None:
-            self._notify_server()
-            self._wall.set_approved(frozenset(each.path for each in update.folders))
-            self._replace_ended_server(self._wall)
         if self._needs_roots:
             self._needs_roots = False
             self._start()
 
-    def _on_wall(self, state: WallState) -> None:
-        self._session.wall_changed(state, time.monotonic())
+    def _on_wall(self, state: WallState, requests: int) -> None:
+        self._session.wall_changed(state, requests, time.monotonic())
         self._notify_server()
 
     def _notify_server(self) -> None:
         """Write what waits for the server before the kernel changes, if the server reads."""
         self._flush_to_server()
 
-    def _attend_wall(self) -> None:
-        """Let the wall apply what the daemon has sent."""
+    def _attend_source(self) -> None:
+        """Apply what the daemon has sent."""
+        self._source.attend()
         if self._wall is not None:
-            self._wall.attend()
             self._replace_ended_server(self._wall)
 
     def _replace_ended_server(self, wall: Wall) -> None:
@@ -390,8 +386,7 @@ class RunProxy:
         data = read_stdin()
         # Read what the daemon sent before this. Once `deny` has returned, its notification is in
         # our socket, so that a call made afterwards must not use the denied root.
-        self._attend_wall()
-        self._feed.attend()
+        self._attend_source()
         self._take_lines(data)
 
     def _take_lines(self, data: bytes) -> None:
@@ -428,12 +423,12 @@ class RunProxy:
         out = self._out
         while out.roots_queries:
             out.roots_queries -= 1
-            self._feed.query()
+            self._source.query()
         if out.reported_roots != self._reported_roots and out.reported_roots is not None:
             self._reported_roots = out.reported_roots
-            self._feed.report(out.reported_roots)
+            self._source.report(out.reported_roots)
         for path in out.proposals:
-            self._feed.propose(text_of(path), _PROPOSAL_REASON)
+            self._source.propose(text_of(path))
         out.proposals.clear()
         self._print_dropped_lines()
         if out.restart_requested and self._may_restart:

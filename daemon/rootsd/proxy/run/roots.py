@@ -12,9 +12,9 @@ The daemon verifies its own roots, but it knows nothing about a client's folder 
 provider takes a fingerprint of each folder when it first sees the folder, and checks it each time
 before the folder goes to a server. A folder that was replaced, also by a link, is left out.
 
-For a server behind a wall, there is a third input: the `WallState`. A root reaches the server only
-if the kernel shows it. A root that holds a denied project is withheld from other servers, but the
-wall masks the denied project, so this server gets the root.
+A server behind a wall gets the roots of the `WallState`: those that the kernel shows. A root that
+holds a denied project is withheld from other servers, but the wall masks the denied project, so
+this server gets the root.
 """
 
 from __future__ import annotations
@@ -165,28 +165,27 @@ class WallState(NamedTuple):
     """The roots behind a server's wall.
 
     `view` are the roots that the daemon wants there, sorted by name. `shown` are the paths of
-    those that the kernel shows. While `is_changing`, the kernel is about to change.
+    those that the kernel shows. While `is_changing`, the kernel is about to change. While
+    `is_away`, no daemon says what is approved.
     """
 
     view: tuple[ConfinedRoot, ...] = ()
     shown: frozenset[bytes] = frozenset()
     is_changing: bool = False
+    is_away: bool = False
 
-    def reachable(self, approved: Iterable[RootFolder]) -> Iterator[RootFolder]:
-        """Yield the roots that the server may have and can reach.
+    @property
+    def is_settled(self) -> bool:
+        """Whether a daemon is there, and the kernel shows what it wants."""
+        return not (self.is_changing or self.is_away)
 
-        The daemon sends the view and the `approved` roots on two connections, and one of them may
-        be older. So a root must be in both. A withheld root is in the view alone.
-        """
-        known = {each.path for each in approved}
-        for root in self.view:
-            if root.path in self.shown and (root.is_withheld or root.path in known):
-                yield RootFolder(root.path, root.name, root.access is Access.READ_WRITE)
-
-    def agrees_with(self, approved: Iterable[RootFolder]) -> bool:
-        """Return whether the view has the `approved` roots, and no others but withheld ones."""
-        wanted = {root.path for root in self.view if not root.is_withheld}
-        return wanted == {each.path for each in approved}
+    def reachable(self) -> tuple[RootFolder, ...]:
+        """Return the roots that the server may have and can reach."""
+        return tuple(
+            RootFolder(root.path, root.name, root.access is Access.READ_WRITE)
+            for root in self.view
+            if root.path in self.shown
+        )
 
     def masks(self, path: bytes) -> bool:
         """Return whether `path` lies in a denied folder inside a root."""
@@ -220,8 +219,7 @@ class RootsFilter:
 
     def apply(self, approved: Iterable[RootFolder]) -> tuple[RootFolder, ...]:
         """Return the server's roots. The one with the working directory comes first."""
-        known = approved if self.wall is None else self.wall.reachable(approved)
-        fit = [each for each in known if each.writable or self._access is AccessPolicy.ADVISORY]
+        fit = [each for each in approved if each.writable or self._access is AccessPolicy.ADVISORY]
         if self.policy.narrows:
             if self.client_folders is not None:
                 return tuple(dict.fromkeys(self._intersection(fit, self.client_folders)))
@@ -383,19 +381,13 @@ class RootsProvider:
 
     @property
     def wall_is_settled(self) -> bool:
-        """Whether there is no wall, or the kernel shows what the daemon wants."""
-        wall = self._filter.wall
-        return wall is None or not wall.is_changing
-
-    @property
-    def wall_agrees(self) -> bool:
-        """Whether there is no wall, or the daemon has sent the same roots for it."""
-        wall = self._filter.wall
-        return wall is None or wall.agrees_with(self._approved)
+        """Whether there is no wall, or a daemon is there and the kernel shows what it wants."""
+        return self._filter.wall is None or self._filter.wall.is_settled
 
     def set_wall(self, state: WallState) -> None:
         """Set the roots behind the wall. The warden has verified those that it shows."""
         before, self._filter.wall = self._filter.wall, state
+        self._approved, self._is_known = state.reachable(), True
         if before is None or before.view != state.view:
             for root in state.view:
                 self._fingerprints.pop(root.path, None)

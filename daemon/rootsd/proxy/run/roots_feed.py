@@ -19,8 +19,8 @@ from rootsd.core.errors import RootsdError
 from rootsd.link.daemon_link import DaemonLink, connect_to_daemon
 from rootsd.link.reconnect import GRACE_S
 from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
-from rootsd.wire.hello import Hello
-from rootsd.wire.jsonrpc import LineReader
+from rootsd.wire.hello import OPEN_FOLDER_REASON, Hello, encode_proposed_folder
+from rootsd.wire.jsonrpc import LineReader, encode
 
 _MAX_RESPONSE_BYTES = 1 << 28
 _CONNECT_TIMEOUT_S = 0.1
@@ -111,10 +111,10 @@ class RootsFeed:
         if self._link.connection is not None:
             self._send(notification)
 
-    def propose(self, path: str, reason: str) -> None:
+    def propose(self, path: str) -> None:
         """Tell the daemon about a folder that is not approved, so that the user can decide."""
         if self._link.connection is not None:
-            self._send(self._subscription.propose(path, reason))
+            self._send(encode(encode_proposed_folder(path, OPEN_FOLDER_REASON)))
 
     def close(self) -> None:
         """Hang up."""

@@ -74,8 +74,6 @@ def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember)
 
 _RESTART_WAIT_S = 2.0
 """How long a call waits for other calls to end, which a restart would fail."""
-_AGREEMENT_WAIT_S = 1.0
-"""How long calls wait until the daemon has sent the same roots to the wall and to the session."""
 _UNREAD_MIN_BYTES = 1 << 14  # shorter lines are always parsed
 _MAX_UNANSWERED = 1_000  # roots requests of a server that wait for an answer
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
@@ -129,8 +127,6 @@ class RunSession:
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
-        self._agrees_with_wall = True
-        self._agreement_by = math.inf
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
         self._handshake_id: Id | None = None
@@ -143,7 +139,6 @@ class RunSession:
             self._provider.deadline,
             self._restart_policy.deadline,
             self._wait_until,
-            self._agreement_by,
         )
 
     def from_client(self, line: bytes, now: float) -> None:
@@ -229,23 +224,24 @@ class RunSession:
             self._provider.set_approved(update.folders)
         else:
             self._provider.forget_approved()
-        self._compare_with_wall(now)
         self._apply_roots(now)
         for _ in range(update.requests):
             self._provider.daemon_answered(now)
         self._advance(now)
 
-    def wall_changed(self, state: WallState, now: float) -> None:
-        """Apply a change of the roots behind the wall. Calls wait while it is changing."""
+    def wall_changed(self, state: WallState, requests: int, now: float) -> None:
+        """Apply a change of the roots behind the wall. Calls wait until it is settled.
+
+        `requests` counts the queries of the server that it answers.
+        """
         self._provider.set_wall(state)
-        self._compare_with_wall(now)
         self._apply_roots(now)
+        for _ in range(requests):
+            self._provider.daemon_answered(now)
         self._advance(now)
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
-        if now >= self._agreement_by:
-            self._agreement_by = math.inf
         self._gate.tick(now)
         self._provider.tick(now)
         self._apply_roots(now)
@@ -377,7 +373,7 @@ class RunSession:
             return _Action.HOLD
         if not _contains_call(message):
             return _Action.FORWARD
-        if not self._provider.wall_is_settled or self._agreement_by < math.inf:
+        if not self._provider.wall_is_settled:
             return _Action.HOLD
         if self._restart_policy.wall_is_outdated():
             return self._action_for_call(now)
@@ -484,17 +480,6 @@ class RunSession:
                 self._gate.roots_changed(now)
             else:
                 self._gate.roots_changed_untold()
-
-    def _compare_with_wall(self, now: float) -> None:
-        """Let calls wait if the wall and the session have different roots, for a bounded time.
-
-        One of the daemon's two messages about a change is then still on its way.
-        """
-        agreed, self._agrees_with_wall = self._agrees_with_wall, self._provider.wall_agrees
-        if self._agrees_with_wall:
-            self._agreement_by = math.inf
-        elif agreed:
-            self._agreement_by = now + _AGREEMENT_WAIT_S
 
     def _request_restart(self) -> None:
         self._server_state = _ServerState.STOPPING

@@ -98,10 +98,6 @@ class RootsSubscription:
         )
         return self._report
 
-    def propose(self, path: str, reason: str) -> bytes:
-        """Return a proposal of a folder that the client works in, so that the user can decide."""
-        return encode(hello.encode_proposed_folder(path, reason))
-
     def take(self, line: bytes) -> tuple[RootsUpdate | None, bytes]:
         """Return the update in a line of the daemon, if any, and what to send to the daemon.
 

@@ -7,9 +7,6 @@ one thread. So while the warden applies a change, no call passes, and the order 
 * A revoke: the server is notified first, if it reads its input. Then the kernel takes the folder
   away. A server that does not read delays nothing.
 
-The daemon sends each revoke twice: as a new view, and as an update of the approved roots. The
-first of the two takes the root away.
-
 The server gets the roots that the kernel shows. A root that the warden could not mount is not one
 of them; standard error and `rootsd status` say why.
 
@@ -19,7 +16,8 @@ waiting root, the server goes on, and the next call starts another one. Each new
 another warden, with the newest roots.
 
 A daemon that is away is no revocation: the feed stops the server until one answers, and the server
-keeps its roots. Without a view, nobody can say whether a root is still approved, so calls wait.
+keeps its roots. Without a view, nobody can say whether a root is still approved. So calls wait,
+and so do the questions of the server for its roots.
 """
 
 from __future__ import annotations
@@ -51,6 +49,7 @@ from rootsd.wall.kernel.supervision import CellOptions, Network
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
 from rootsd.wall.session.view_feed import ViewFeed
+from rootsd.wire.hello import ReportedRoots, encode_reported_roots
 
 _ANSWER_TIMEOUT_S = 60.0
 _CHUNK = 1 << 16
@@ -65,15 +64,15 @@ class ServerWall(ServerSandbox):
         self._awaited = 0
         """The number of the order without an answer, or 0."""
         self._lines = bytearray()
-        self._approved: frozenset[bytes] = frozenset()
-        self._revoked: frozenset[bytes] = frozenset()
-        """Roots of the view that are no longer approved. The next view lacks them."""
         self._view = wall.subscription.roots
         self._denied = wall.subscription.view.denied
         self._ordered = self._wanted()
         self._ordered_denied = self._denied
         self._shown: frozenset[bytes] = frozenset()
-        self._on_change: Callable[[WallState], None] = _ignore
+        self._queries = 0
+        """The queries of the server that have no answer."""
+        self._was_away = False
+        self._on_change: Callable[[WallState, int], None] = _ignore
         self._printed = set(wall.warden.first.failed)  # the start has printed these
         self.has_ended_server = False
         """Whether a revoke has ended the server. No other server has been prepared yet."""
@@ -94,11 +93,11 @@ class ServerWall(ServerSandbox):
         """When to call `attend` even if no descriptor is ready."""
         return self._feed.deadline
 
-    def start(self, on_change: Callable[[WallState], None]) -> None:
-        """Call `on_change` with the first state now, and with each later one."""
+    def start(self, on_change: Callable[[WallState, int], None]) -> None:
+        """Call `on_change` with the first state now, and with each later one; see `Wall`."""
         self._on_change = on_change
         self._take_report(self._wall.warden.first)
-        self._feed.attend()  # it may hold messages that arrived with the subscription
+        self.attend()  # messages may have arrived with the subscription
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""
@@ -109,20 +108,29 @@ class ServerWall(ServerSandbox):
     def attend(self) -> None:
         """Apply what the daemon has sent. Returns after the kernel has applied it."""
         self._feed.attend()
+        if self._feed.is_away != self._was_away:
+            self._was_away = self._feed.is_away
+            self._tell()
         # Without an order, the warden reports roots that it can no longer protect.
         while not self.has_ended_server and is_readable(self._wall.warden.channel.fileno()):
             self._read_reports()
 
-    def set_approved(self, approved: frozenset[bytes]) -> None:
-        """Take away the roots that an update of the approved roots lacks since the last one."""
-        self._revoked = (self._revoked | (self._approved - approved)) - approved
-        self._approved = approved
-        self._apply()
+    def query(self) -> None:
+        """Answer with the state of this moment, or as soon as a daemon is there."""
+        self._queries += 1
+        self._tell()
 
-    @property
-    def is_away(self) -> bool:
-        """Whether no daemon says which roots the server may have."""
-        return self._feed.is_away
+    def report(self, names: tuple[str, ...]) -> None:
+        """Report to the daemon which roots the server has."""
+        self._feed.tell(told=encode_reported_roots(ReportedRoots(len(names), names)).params)
+
+    def propose(self, path: str) -> None:
+        """Tell the daemon about a folder that the client has open and that is not approved."""
+        self._feed.tell_once(opened=[path])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._feed.close()
 
     def let_run(self) -> None:
         """Let a server run for a while that was stopped because no daemon answers."""
@@ -171,16 +179,18 @@ class ServerWall(ServerSandbox):
 
     def _set_view(self, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]) -> None:
         self._view, self._denied = tuple(roots), denied
-        self._revoked &= {root.path for root in roots if not root.is_withheld}
         self._apply()
 
     def _wanted(self) -> tuple[ConfinedRoot, ...]:
         """Return the roots that the kernel must show."""
-        return tuple(
-            self._wall.view.with_hidden(root)
-            for root in self._view
-            if root.is_withheld or root.path not in self._revoked
-        )
+        return tuple(self._wall.view.with_hidden(root) for root in self._view)
+
+    def _tell(self) -> None:
+        """Tell the owner the state. It answers all queries once it is settled."""
+        state = WallState(self._ordered, self._shown, self._awaited > 0, self._feed.is_away)
+        answered = self._queries if state.is_settled else 0
+        self._queries -= answered
+        self._on_change(state, answered)
 
     def _apply(self) -> None:
         """Make the kernel show the wanted roots, with the server notified in the right order."""
@@ -192,11 +202,11 @@ class ServerWall(ServerSandbox):
         self._ordered_denied = self._denied
         self._shown &= {root.path for root in wanted}
         if self.has_ended_server:  # the next warden gets these roots
-            self._on_change(WallState(wanted, self._shown))
+            self._tell()
             return
-        self._on_change(WallState(wanted, self._shown, is_changing=True))
         self._orders += 1
         self._awaited = self._orders
+        self._tell()
         try:
             order = _order(self._orders, before, wanted)._replace(denied=denied)
             self._wall.warden.channel.sendall(to_line(order))
@@ -228,7 +238,7 @@ class ServerWall(ServerSandbox):
         self._shown = frozenset(root.path for root in self._ordered) - absent
         self._print_failures(report.failed)
         self._feed.report(report)
-        self._on_change(WallState(self._ordered, self._shown))
+        self._tell()
 
     def _print_failures(self, failed: Iterable[FailedRoot]) -> None:
         """Print once why a root is not shown."""
@@ -266,7 +276,7 @@ def _order(
     return WardenOrder(number, OrderKind.SET, wanted)
 
 
-def _ignore(_: WallState) -> None:
+def _ignore(_: WallState, __: int) -> None:
     """Do nothing: the proxy has not started."""
 
 

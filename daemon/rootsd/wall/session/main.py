@@ -20,6 +20,7 @@ from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.wall import WallUse
 from rootsd.places.base_folders import folder_of_daemon
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.protected import ProtectionPolicy
@@ -136,13 +137,13 @@ def main(argv: list[str]) -> int:
 def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWall:
     """Build a wall whose owner orders each change. Raises RootsdError.
 
-    `scope` is the one that the owner has on the MCP socket.
+    The owner is `rootsd run`, so the daemon lists its server as a session, too.
     """
     fill_closed_files()
     _check_platform()
     _check_standard_files((2,))  # the owner makes pipes for the others
     kind = engine_for(options)
-    subscription = _subscribe(options, scope, kind)
+    subscription = _subscribe(options, scope, kind, WallUse.SERVER)
     denied = subscription.view.denied
     view = kind.compose(options, subscription.settings).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
@@ -170,7 +171,7 @@ def _check_platform() -> None:
 def _confine(options: ConfineOptions) -> int:
     kind = engine_for(options)
     scope = scope_of(options)
-    subscription = _subscribe(options, scope, kind)
+    subscription = _subscribe(options, scope, kind, WallUse.PROGRAM)
     state = _state_folder(options.label)
     home = os.path.realpath(home_folder())
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
@@ -187,6 +188,9 @@ def _confine(options: ConfineOptions) -> int:
     if agent is not None:
         for sentence in agent.prepare():
             _print_line(sentence)
+
+    # The warden starts no daemon, because that would run inside the warden's namespaces.
+    subscription.feed.link.starts_daemons = False
 
     def follow(set_roots: SetRoots, programs: ProgramPause) -> WardenFeed:
         def set_with_hidden(found: Sequence[ConfinedRoot], closed: frozenset[bytes]) -> None:
@@ -238,7 +242,9 @@ def _warden_settings(
     )
 
 
-def _subscribe(options: ConfineOptions, scope: RequestedScope, kind: WallKind) -> WallSubscription:
+def _subscribe(
+    options: ConfineOptions, scope: RequestedScope, kind: WallKind, use: WallUse
+) -> WallSubscription:
     """Follow the roots in `scope`, and register the program. Raises RootsdError."""
     program: dict[str, object] = {
         "pid": os.getpid(),
@@ -246,6 +252,7 @@ def _subscribe(options: ConfineOptions, scope: RequestedScope, kind: WallKind) -
         "engine": kind.engine.kind.value,
         "landlock": kind.landlock(options),
         "network": Opening.NO_NETWORK not in options.flags,
+        "use": use.value,
     }
     return subscribe(Hello(client=options.label, scope=scope), program)
 

@@ -5,8 +5,7 @@ the view.
 `ViewFeed` takes over its connection in the warden. A daemon that is away is no revocation, so the
 roots stay. But after `GRACE_S` seconds, the programs are stopped, without a time limit, because
 nobody could take a root away from them. Once a daemon answers, its view is applied first, and then
-the programs continue. Meanwhile, `ViewFeed` itself takes away each root whose approval ends. The
-warden never starts a daemon, since that would run inside the warden's namespaces.
+the programs continue. Meanwhile, `ViewFeed` itself takes away each root whose approval ends.
 
 After a message that cannot be understood, or a change that was missed, the roots are not known.
 Then the programs are stopped at once, and the feed connects again. So it is with a daemon that
@@ -31,7 +30,6 @@ from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import PauseState, WardenReport
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
 from rootsd.wire.hello import Hello, encode_hello
-from rootsd.wire.requested_scope import ResumeState
 
 _REPORT = "report_confined"
 _CONNECT_TIMEOUT_S = 0.1
@@ -95,12 +93,6 @@ class WallSubscription(NamedTuple):
         """The roots of the view."""
         return self.view.roots
 
-    @property
-    def start(self) -> ResumeState | None:
-        """The start of the session; None for a scope without a folder."""
-        start = self.feed.params["hello"].get("start")
-        return None if start is None else ResumeState(**start)
-
 
 def subscribe(greeting: Hello, program: Mapping[str, object]) -> WallSubscription:
     """Follow the roots in a scope, for a `program` behind the wall, which is a `WallProgram`.
@@ -159,7 +151,6 @@ class ViewFeed:
         self._programs = programs
         self._on_roots = on_roots
         self._feed = subscription.feed
-        self._feed.link.starts_daemons = False
         self._feed.connect_timeout_s = _CONNECT_TIMEOUT_S
         self._view = subscription.view
         self._shown = self._view  # until another daemon has sent its view
@@ -213,6 +204,19 @@ class ViewFeed:
             "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
         }
         self._feed.send(_REPORT, self._state)
+
+    def tell(self, **facts: object) -> None:
+        """Tell the daemon something else about the program, also the next daemon."""
+        self._state = {**self._state, **facts}
+        self.tell_once(**facts)
+
+    def tell_once(self, **facts: object) -> None:
+        """Tell the daemon that is connected now."""
+        self._feed.send(_REPORT, facts)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._feed.close()
 
     def _take_events(self) -> None:
         has_changed = False
