@@ -248,9 +248,8 @@ class ViewFeed:
         self._view = FollowedView()
         if isinstance(why, BadFeed):
             self._why, self._stop_at = why, time.monotonic()
-        else:
-            self._why = _NO_DAEMON
-            self._stop_at = min(self._stop_at, time.monotonic() + GRACE_S)
+        elif self._stop_at == math.inf:
+            self._why, self._stop_at = _NO_DAEMON, time.monotonic() + GRACE_S
 
     def _show(self) -> None:
         self._shown = self._view
