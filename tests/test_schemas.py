@@ -294,8 +294,8 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "session_roots", {"id": "0a1b2c3d"}
     hello = {"version": 1, "client": "a server", "workspace": f"{top}/one"}
     program = {"pid": 7, "program": "x", "engine": "static", "landlock": 7, "network": True}
-    program |= {"use": "server"}
-    yield "follow", {"version": 1, "part": "roots", "hello": hello, "wall": program}
+    yield "follow", {"version": 1, "part": "roots", "hello": hello, "wall": program,
+                      "use": "server"}  # fmt: skip
     yield "report_confined", {"pid": 7, "holders": ["8 node"]}
     queries = "status reload rules focus guard news examine stop"
     for query in queries.split():

@@ -38,7 +38,6 @@ from support.walls import Wall
 
 _PROGRAM = {
     "pid": 0, "program": "", "engine": "namespaces", "landlock": 0, "network": True,
-    "use": "program",
 }  # fmt: skip
 pytestmark = pytest.mark.needs("wall")
 

@@ -40,7 +40,6 @@ P1, P2, P3 = ("/home/ann/src/p1", "/home/ann/src/p2", "/home/ann/src/p3")
 INNER = P1 + "/inner"
 PROGRAM = {
     "pid": 0, "program": "", "engine": WallEngine.NAMESPACES, "landlock": 0, "network": True,
-    "use": WallUse.PROGRAM,
 }  # fmt: skip
 
 
@@ -68,11 +67,16 @@ class Warden:
         return dict((await self.next())["result"])
 
     async def follow(
-        self, name: str, program: Mapping[str, object] = PROGRAM, **scope: object
+        self,
+        name: str,
+        program: Mapping[str, object] = PROGRAM,
+        use: WallUse = WallUse.PROGRAM,
+        **scope: object,
     ) -> dict[str, Any]:
         """Return the answer to `follow`, and the first change as its `view`."""
         hello = {"version": 1, "client": name, **scope}
         wanted = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
+        wanted["use"] = use
         answer = await self.call("follow", **wanted)
         change = (await self.next())["params"]
         self._take(change)
@@ -487,9 +491,8 @@ async def test_a_follower_of_roots_is_no_confined_program() -> None:
 
 async def test_a_server_behind_the_wall_has_a_session_with_its_roots_and_its_scope() -> None:
     control = ControlHarness(root(1), at(INNER.encode(), project(2)), root(3))
-    server = {**PROGRAM, "use": WallUse.SERVER}
     async with connected(control) as warden:
-        await warden.follow("a server", server, only=["p1"])
+        await warden.follow("a server", use=WallUse.SERVER, only=["p1"])
         (session,) = control.servers.opened
         assert session.names == ["a server"]
         assert [scope.names for scope in session.scopes] == [{"p1"}]

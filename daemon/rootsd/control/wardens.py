@@ -37,7 +37,7 @@ from rootsd.core.session_keys import has_process
 from rootsd.core.session_observer import SessionObserver
 from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
-from rootsd.core.wall import WallSettings, WallUse
+from rootsd.core.wall import WallSettings
 from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.core.wall_view import (
     WallRoot,
@@ -274,11 +274,12 @@ class WardenRegistry:
         scope: Scope,
         sessions: frozenset[str],
         pid: int,
-        servers: ServerSessions,
+        servers: ServerSessions | None,
     ) -> ConnectedWarden:
         """Register the program of a warden that runs as `pid`. Raises Busy if there are too many.
 
-        `sessions` are the ids of the sessions that the warden belongs to.
+        `sessions` are the ids of the sessions that the warden belongs to. `servers` is for an MCP
+        server, which gets a session of its own.
         """
         if len(self._wardens) >= MAX_WARDENS:
             raise Busy(f"{MAX_WARDENS} programs are confined already", "rootsd sessions")
@@ -303,7 +304,7 @@ class WardenRegistry:
             not_shown=[],
         )
         warden = ConnectedWarden(self, entry, scope, sessions)
-        if program["use"] is WallUse.SERVER:
+        if servers is not None:
             warden = ServedWarden(self, entry, scope, sessions, servers)
         self._wardens[entry["id"]] = warden
         self.changes.notify()

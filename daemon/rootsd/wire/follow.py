@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, NamedTuple, TypedDict
 
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import WallSettings, WallUse
 from rootsd.wire.daemon import SessionItem
 from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
 from rootsd.wire.hello import HelloParams, ResumeStateItem
@@ -108,7 +108,7 @@ class FollowRequest(ControlRequest, frozen=True):
 
     A daemon refuses another `version` than its own. `hello` has the scope of a follower of roots,
     as in `rootsd/hello`; without it, the scope is every root. `wall` registers a program behind
-    the wall, which reaches these roots.
+    the wall, which reaches these roots, and `use` says what it is.
     """
 
     method: ClassVar[str] = FOLLOW_METHOD
@@ -118,6 +118,7 @@ class FollowRequest(ControlRequest, frozen=True):
     part: FeedPart
     hello: HelloParams | None = None
     wall: WallProgram | None = None
+    use: WallUse = WallUse.PROGRAM
 
 
 class SessionRootItem(TypedDict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, TypedDict
 
-from rootsd.core.wall import WallEngine, WallUse
+from rootsd.core.wall import WallEngine
 from rootsd.wire.hello import ReportedRootsParams
 from rootsd.wire.request import ControlRequest, EmptyResult
 
@@ -26,8 +26,6 @@ class WallProgram(TypedDict):
     """The version of Landlock in use, or 0 for none."""
     network: bool
     """Whether it may use the network."""
-    use: WallUse
-    """What it is."""
 
 
 class ReportConfinedRequest(ControlRequest, frozen=True):

@@ -20,7 +20,7 @@ from rootsd.core.model import (
     ProjectKind,
     PublishedRoot,
 )
-from rootsd.core.wall import WallEngine, WallUse
+from rootsd.core.wall import WallEngine
 from rootsd.wire.feed import FEED_VERSION
 from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FeedPart, FollowRequest, SessionRootsQuery
 from rootsd.wire.request import BadRequest
@@ -40,7 +40,6 @@ WALL = FollowRequest(
         engine=WallEngine.NAMESPACES,
         landlock=0,
         network=True,
-        use=WallUse.PROGRAM,
     ),
 )
 

@@ -37,6 +37,7 @@ from rootsd.core.model import Focus, Parent, Project, PublishedRoot, Verdict
 from rootsd.core.paths import text_of
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope
+from rootsd.core.wall import WallUse
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import SessionItem
@@ -115,7 +116,7 @@ class FollowHandlers(Struct, frozen=True):
                 await self.ledger.current()
                 follower = RootsFollower(wardens, scope, sessions)
                 if request.wall is not None:
-                    servers = self.wall.servers
+                    servers = self.wall.servers if request.use is WallUse.SERVER else None
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
                     id_ = follower.entry["id"]
                 call.connection.subscription = follower

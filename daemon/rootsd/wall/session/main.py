@@ -252,9 +252,8 @@ def _subscribe(
         "engine": kind.engine.kind.value,
         "landlock": kind.landlock(options),
         "network": Opening.NO_NETWORK not in options.flags,
-        "use": use.value,
     }
-    return subscribe(Hello(client=options.label, scope=scope), program)
+    return subscribe(Hello(client=options.label, scope=scope), program, use)
 
 
 def _walls() -> bytes:

@@ -23,7 +23,7 @@ from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_json
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
@@ -94,13 +94,16 @@ class WallSubscription(NamedTuple):
         return self.view.roots
 
 
-def subscribe(greeting: Hello, program: Mapping[str, object]) -> WallSubscription:
+def subscribe(
+    greeting: Hello, program: Mapping[str, object], use: WallUse = WallUse.PROGRAM
+) -> WallSubscription:
     """Follow the roots in a scope, for a `program` behind the wall, which is a `WallProgram`.
 
     Return when all roots are known. Start a daemon if necessary. Raises RootsdError.
     """
     hello = encode_hello(greeting, 0).params
     params = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
+    params["use"] = use.value
     feed = Feed(params)
     feed.link.starts_daemons = not sandbox.in_sandbox()
     settings, view = WallSettings(), FollowedView()
