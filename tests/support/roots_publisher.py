@@ -24,12 +24,17 @@ from support.sent_view import SentView
 
 
 class RootsPublisher:
-    """Answers `follow` with `roots`, sends each change, and keeps the reports of wardens.
+    """Answers `follow` with the `first` roots, sends each change, and keeps the reports of wardens.
 
     `version` is the one of the feed that it claims to speak, and `start` the one of the session.
     """
 
-    def __init__(self, rootsd_dir: Path, settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        rootsd_dir: Path,
+        settings: dict[str, Any] | None = None,
+        first: tuple[ConfinedRoot, ...] = (),
+    ) -> None:
         self.rootsd_dir = rootsd_dir
         self.reports: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
@@ -37,7 +42,7 @@ class RootsPublisher:
         self.version = FEED_VERSION
         self.start: dict[str, Any] | None = None
         self._settings = settings or {}
-        self._roots: tuple[ConfinedRoot, ...] = ()
+        self._roots = first
         self._denied: tuple[bytes, ...] = ()
         self._lock = threading.Lock()
         self._subscribers: dict[socket.socket, SentView] = {}

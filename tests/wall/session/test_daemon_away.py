@@ -148,8 +148,7 @@ def test_a_program_waits_in_its_folder_until_a_daemon_is_back(
         probe.until_told(_WAITS)
         until(lambda: probe.states() == {psutil.STATUS_STOPPED})
         _replace(tmp_path / "other" / "file", "after")
-        with RootsPublisher(publisher.rootsd_dir) as second:
-            second.publish(kept, other)
+        with RootsPublisher(publisher.rootsd_dir, first=(kept, other)):
             probe.until_told(_CONTINUES)
             assert probe.line() == "0 after"
             _replace(tmp_path / "other" / "file", "later")
@@ -166,8 +165,7 @@ def _what_is_read_after_a_smaller_view(
         probe.until_told(_WAITS)
         until(lambda: probe.states() == {psutil.STATUS_STOPPED})
         _replace(tmp_path / "other" / "file", "secret")
-        with RootsPublisher(publisher.rootsd_dir) as second:
-            second.publish(kept)
+        with RootsPublisher(publisher.rootsd_dir, first=(kept,)):
             return probe.line()
 
 
@@ -196,7 +194,7 @@ def _what_is_read_after_an_end(
         publisher.close()
         probe.until_told(_WAITS)
         _replace(tmp_path / "other" / "file", "secret")
-        with RootsPublisher(publisher.rootsd_dir) as second:
+        with RootsPublisher(publisher.rootsd_dir):
             second.publish(kept, other._replace(ends_ns=end_ns))
             probe.until_told(_CONTINUES)
             return probe.line()
@@ -289,8 +287,7 @@ def test_ctrl_z_gives_the_shell_back_while_the_program_waits(
     shell.expect_exact("Stopped")
     shell.sendline("echo outside-$((1+1))")
     shell.expect_exact("outside-2")
-    with RootsPublisher(publisher.rootsd_dir) as second:
-        second.publish(kept)
+    with RootsPublisher(publisher.rootsd_dir, first=(kept,)):
         with second.reported:
             assert second.reported.wait_for(lambda: bool(second.reports), _HANG_GUARD_S)
         until(lambda: terminal.state_of("1001") == psutil.STATUS_SLEEPING)
@@ -316,8 +313,7 @@ def test_stopped_jobs_stay_stopped_and_shells_see_nothing(
     shell.expect_exact(f"rootsd confine: {_WAITS}\r\n")
     until(lambda: terminal.state_of("1003") == psutil.STATUS_STOPPED)
     shell.send("jo")  # it waits, too
-    with RootsPublisher(publisher.rootsd_dir) as second:
-        second.publish(kept)
+    with RootsPublisher(publisher.rootsd_dir, first=(kept,)):
         shell.expect_exact(f"rootsd confine: {_CONTINUES}\r\n")
         shell.sendline("bs; echo end-$((1+1))")
         shell.expect_exact("end-2")

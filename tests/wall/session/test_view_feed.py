@@ -204,8 +204,7 @@ def test_without_a_daemon_the_roots_stay_and_the_programs_stop(
     publisher.close()
     following.until_in(PauseState.STOPPED)
     assert not following.shown
-    with RootsPublisher(publisher.rootsd_dir) as second:
-        second.publish(WEB)
+    with RootsPublisher(publisher.rootsd_dir, first=(WEB,)) as second:
         following.until_in(PauseState.RUNNING)
         assert following.happened == ["stopped", "shown", "continued"]
         assert following.shown == [{WEB.path}]
@@ -270,8 +269,7 @@ def test_a_wall_stops_at_once_and_keeps_its_roots_if_the_next_daemon_has_another
         assert isinstance(following.why, OtherVersion)
         assert following.why.remedy == "rootsd down && rootsd up"
         assert not following.shown, "no root was taken away"
-    with RootsPublisher(publisher.rootsd_dir) as same:
-        same.publish(WEB)
+    with RootsPublisher(publisher.rootsd_dir, first=(WEB,)) as same:
         following.until_in(PauseState.RUNNING)
         assert following.happened == ["stopped", "shown", "continued"]
         same.close()
