@@ -24,7 +24,7 @@ from support.sent_view import SentView
 
 
 class RootsPublisher:
-    """Answers `follow` with the `first` roots, sends each change, and keeps the reports of wardens.
+    """Answers `follow` with the `first` roots, sends changes, and keeps the reports of wardens.
 
     `version` is the one of the feed that it claims to speak, and `start` the one of the session.
     """

@@ -194,8 +194,8 @@ def _what_is_read_after_an_end(
         publisher.close()
         probe.until_told(_WAITS)
         _replace(tmp_path / "other" / "file", "secret")
-        with RootsPublisher(publisher.rootsd_dir):
-            second.publish(kept, other._replace(ends_ns=end_ns))
+        ending = other._replace(ends_ns=end_ns)
+        with RootsPublisher(publisher.rootsd_dir, first=(kept, ending)):
             probe.until_told(_CONTINUES)
             return probe.line()
 
@@ -287,7 +287,7 @@ def test_ctrl_z_gives_the_shell_back_while_the_program_waits(
     shell.expect_exact("Stopped")
     shell.sendline("echo outside-$((1+1))")
     shell.expect_exact("outside-2")
-    with RootsPublisher(publisher.rootsd_dir, first=(kept,)):
+    with RootsPublisher(publisher.rootsd_dir, first=(kept,)) as second:
         with second.reported:
             assert second.reported.wait_for(lambda: bool(second.reports), _HANG_GUARD_S)
         until(lambda: terminal.state_of("1001") == psutil.STATUS_SLEEPING)
