@@ -104,7 +104,7 @@ class History:
         self._target = TARGETS.get(self._facts.name)
         if self._target is not None:
             language = LANGUAGES[JsonFormat if self._facts.name != "codex" else TomlFormat]
-            files[self._home.path / self._target.file] = language
+            files[self._home.path / self._target.format.place.linux] = language
         self._new_texts: dict[Path, str] = {}
         if (hook := self._facts.hook) is not None:
             place = self._home.environment.locate(hook.place)
@@ -165,7 +165,7 @@ class History:
         """Sync the decisions to the client."""
         if self._target is None:
             return
-        file = self._home.path / self._target.file
+        file = self._home.path / self._target.format.place.linux
         self.steps.append("sync")
         self._exact[file] = False
         tag = self._random.choice([None, "work"])

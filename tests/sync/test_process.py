@@ -444,7 +444,7 @@ def test_a_project_whose_own_settings_take_a_denial_away_is_named(
     (project / place).write_text(theirs)
     item = an_item("p", path=str(project), verdict="approved", published=True)
     decisions.published = [item]
-    file = tmp_path / "home" / TARGETS[client].below
+    file = tmp_path / "home" / TARGETS[client].format.place.variables[0].below
     file.parent.mkdir()
     record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
     record.save_clients([SyncedClient(client, str(file))])

@@ -127,7 +127,7 @@ def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: st
             rest = shown.replace(path, "")
             assert rest in ("Read(/" + "/**)", "Edit(/" + "/**)", "/**")
             assert not set(SPECIAL[name]) & set(path)
-    possible = {EntryKind.DENIAL, *([EntryKind.GRANT] if target.grant else [])}
+    possible = {EntryKind.DENIAL, *([EntryKind.GRANT] if target.format.grant else [])}
     missing = possible - written
     assert len(wanted.omitted) == len(missing), "what is left out is named"
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.agents.forms.access import ListFile
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.model import Verdict
 from rootsd.files.private_files import display_path
@@ -33,7 +34,7 @@ from rootsd.sync.access import choose_access
 from rootsd.sync.overrides import WrittenDenials, reads_projects
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
-from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
+from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, Wanted
 from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, FeedEvent
@@ -131,7 +132,7 @@ class AccessSync(Struct):
                 # A person accepted the file when it was synced, if that was necessary.
                 client = SyncedClient("", file, is_accepted=True)
                 with suppress(NotEditable, SettingsUnusable):
-                    self._write_file(TargetFile.SHARED, client, ())
+                    self._write_file(ListFile.SHARED, client, ())
                     self._forget(file)
 
     def _forget(self, file: str) -> None:
@@ -149,10 +150,12 @@ class AccessSync(Struct):
         *earlier, winner = target.merged_files(file)
         try:
             chosen = replace(client, file=winner)
-            conflicts = self._write_file(target.kept_in, chosen, wanted.entries, consent)
+            conflicts = self._write_file(target.format.kept_in, chosen, wanted.entries, consent)
             for each in earlier:  # the winner may be new
                 if self.record.own().get(each, NOTHING_OWN) != NOTHING_OWN:
-                    self._write_file(target.kept_in, replace(client, file=each), (), consent)
+                    self._write_file(
+                        target.format.kept_in, replace(client, file=each), (), consent
+                    )
             written = _written(target, file, wanted.entries)
             lost = [each for each in written.lost() if each not in omitted]
             open_in = written.lost_in(wanted.projects)
@@ -170,7 +173,7 @@ class AccessSync(Struct):
 
     def _write_file(
         self,
-        kept_in: TargetFile,
+        kept_in: ListFile,
         client: SyncedClient,
         wanted: tuple[ListEntry, ...],
         consent: str = "",
@@ -228,7 +231,7 @@ def preview(
     file = SettingsFile(Path(place), client.is_accepted)
     before = file.read()
     try:
-        return before, plan_target(target.kept_in, before, wanted.entries, own).text, wanted
+        return before, plan_target(target.format.kept_in, before, wanted.entries, own).text, wanted
     except NotEditable as error:
         raise SettingsUnusable(f"{display_path(file.path)}: {error}", "") from error
 

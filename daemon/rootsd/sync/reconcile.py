@@ -12,10 +12,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from rootsd.agents.forms.access import ListFile
 from rootsd.settings import toml_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, contents, insert, remove, remove_empty
-from rootsd.sync.targets import EntryKind, Keys, ListEntry, TargetFile
+from rootsd.sync.targets import EntryKind, Keys, ListEntry
 
 EMPTY_FILE = "{}\n"
 PROFILE_START = """\
@@ -57,10 +58,10 @@ class FilePlan(Struct, frozen=True):
 
 
 def plan_target(
-    kept_in: TargetFile, text: str | None, wanted: Sequence[ListEntry], own: OwnEntries
+    kept_in: ListFile, text: str | None, wanted: Sequence[ListEntry], own: OwnEntries
 ) -> FilePlan:
     """Return the plan for a file with `text`, or for a missing file. Raises NotEditable."""
-    if kept_in is TargetFile.PROFILE:
+    if kept_in is ListFile.PROFILE:
         return plan_profile(text, wanted, own)
     return plan_file(text, wanted, own)
 

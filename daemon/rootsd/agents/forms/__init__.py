@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # an import of typing would take a seventh of a hook's ru
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from rootsd.agents.forms import access as access
     from rootsd.agents.forms import hook as hook
     from rootsd.agents.forms import place as place
     from rootsd.agents.forms import state as state

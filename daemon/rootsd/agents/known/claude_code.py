@@ -66,3 +66,23 @@ def hook() -> forms.hook.HookDialect:
         searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
         can_be_strict=True,
     )
+
+
+def access() -> forms.access.ListFormat:
+    """Return the format of its access lists."""
+    line, keys = forms.access.ListLine, ("permissions", "deny")
+    # It matches as gitignore(5) does, but it does not match an escaped ? or \. The first slash
+    # stands for the whole disk.
+    read, edit = (
+        line(keys, f"{tool}(/{{}}/**)", special="?\\", escaped="*[]", trims_names=True)
+        for tool in ("Read", "Edit")
+    )
+    opened = line(("permissions", "additionalDirectories"), "{}", special=forms.access.EXPANDED)
+    return forms.access.ListFormat(
+        forms.place.moved_by("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+        denial=(read, edit),
+        grant=(opened,),
+        read_only=(edit,),
+        applies="within a second or two, in running sessions",
+        not_covered="paths in shell commands, unless its sandbox is on",
+    )

@@ -55,3 +55,18 @@ def hook() -> forms.hook.HookDialect:
         reasons=("permissionDecisionReason",),
         patchers={"apply_patch": "command", "Bash": "command"},
     )
+
+
+def access() -> forms.access.ListFormat:
+    """Return the format of its access lists, in a profile of our own."""
+    line, keys = forms.access.ListLine, ("permissions", "rootsd")
+    return forms.access.ListFormat(
+        forms.place.moved_by("CODEX_HOME", ".codex", "rootsd.config.toml"),
+        # It reads a path with one of these as a pattern, and denies only the files found then.
+        denial=(line((*keys, "filesystem"), "{}", "deny", special="*?[]"),),
+        applies="at its next start with codex -p rootsd",
+        not_covered="a session without -p rootsd or with another sandbox, and MCP servers",
+        kept_in=forms.access.ListFile.PROFILE,
+        # Codex's own default, to which denials are added.
+        always=(line(keys, "extends", ":workspace"),),
+    )

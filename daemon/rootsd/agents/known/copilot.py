@@ -50,3 +50,17 @@ def hook() -> forms.hook.HookDialect:
         writers={"Edit": ("path",), "Write": ("path",)},
         searchers={"Grep": "glob", "Glob": "pattern"},
     )
+
+
+def access() -> forms.access.ListFormat:
+    """Return the format of its access lists.
+
+    Its paths have no wildcards: `copilot help sandbox`, and tests/e2e/agents/test_sync_lists.py.
+    """
+    keys = ("sandbox", "userPolicy", "filesystem", "deniedPaths")
+    return forms.access.ListFormat(
+        forms.place.moved_by("COPILOT_HOME", ".copilot", "settings.json"),
+        denial=(forms.access.ListLine(keys, "{}", special=forms.access.EXPANDED),),
+        applies="at its next start",
+        not_covered="anything, unless its sandbox is on",
+    )

@@ -37,3 +37,21 @@ def state() -> forms.state.AgentState:
         caches=(".cache/opencode",),
         variables={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     )  # fmt: skip
+
+
+def access() -> forms.access.ListFormat:
+    """Return the format of its access lists.
+
+    It merges the settings of projects after ~/.config/opencode, and before this folder.
+    """
+    keys = ("permission", "external_directory")
+    return forms.access.ListFormat(
+        forms.place.moved_by("OPENCODE_CONFIG_DIR", ".opencode", "opencode.json"),
+        # It knows only the wildcards, has no escapes, and reads \ as /.
+        denial=(forms.access.ListLine(keys, "{}/**", "deny", special="*?\\"),),
+        applies="at its next start",
+        not_covered=(
+            "a project that the session itself began in, and paths that a shell command hides"
+        ),
+        merged_with=("opencode.json", "opencode.jsonc"),
+    )

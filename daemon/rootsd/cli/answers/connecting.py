@@ -371,7 +371,8 @@ class ClientConnector:
         would_be = "would be" if self._questions.dry_run else "are"
         self.report.messages.append(
             f"{title}: your denials {would_be} synced to {shorten_home(str(file))}."
-            f" It applies them {target.applies}. A denial does not cover {target.not_covered}."
+            f" It applies them {target.format.applies}."
+            f" A denial does not cover {target.format.not_covered}."
         )
 
     def unrecorded(self) -> list[str]:

@@ -162,8 +162,8 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
         "only": client.only,
         "denied": outcome.denied,
         "granted": outcome.granted,
-        "applies": target.applies if target else "",
-        "not_covered": target.not_covered if target else "",
+        "applies": target.format.applies if target else "",
+        "not_covered": target.format.not_covered if target else "",
         "problem": outcome.problem or None,
         "omitted": list(outcome.omitted),
     }
@@ -199,7 +199,7 @@ def add(invocation: Invocation, *, client: str, only: str | None, yes: bool, dry
     from rootsd.cli.answers import sync_control
 
     target = TARGETS[client]
-    if only is not None and target.grant is None:
+    if only is not None and not target.format.grant:
         raise click.UsageError(f"rootsd opens no folders to {client}; leave out --only")
     file = str(sync_control.settings_file(target))
     granted = GrantedTag.FOCUS if only == GrantedTag.FOCUS else GrantedTag.CHOSEN
@@ -238,7 +238,8 @@ def _tell_written(
     output.message(f"{target.name} is synced: {count} in {shown}.")
     output.warn(list(outcome.omitted))
     output.message(
-        f"It applies them {target.applies}. A denial does not cover {target.not_covered}."
+        f"It applies them {target.format.applies}."
+        f" A denial does not cover {target.format.not_covered}."
     )
 
 
