@@ -99,6 +99,30 @@ async def test_a_widening_change_is_saved_before_it_takes_effect() -> None:
     assert await world.told() == {path(1), path(2)}
 
 
+async def test_a_grant_to_a_new_project_wakes_those_who_watch_the_catalog_once() -> None:
+    world = LedgerHarness(granted(2), rules=[rule(Verdict.APPROVED)])
+    woken: list[set[bytes]] = []
+
+    async def watch() -> None:
+        catalog = world.ledger.catalog
+        while True:
+            catalog = await world.ledger.wait_for_change(catalog)
+            woken.append(set(catalog.roots))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        await anyio.wait_all_tasks_blocked()
+        await world.ledger.observe([sight(1)])
+        await anyio.wait_all_tasks_blocked()
+        assert woken == [{path(1), path(2)}]
+        woken.clear()
+        await world.ledger.observe([sight(3), sight(2, now=20)])
+        await anyio.wait_all_tasks_blocked()
+        control = "a root that was replaced goes at once"
+        assert woken == [{path(1)}, {path(1), path(2), path(3)}], control
+        group.cancel_scope.cancel()
+
+
 async def test_a_replaced_root_of_a_rule_is_not_published_until_its_new_grant_is_saved() -> None:
     world = LedgerHarness(granted(1), rules=[rule(Verdict.APPROVED)])
     seen: list[set[bytes]] = []

@@ -72,6 +72,20 @@ def granted_projects(made: Plan) -> dict[bytes, Project]:
     return granted
 
 
+def only_grants(catalog: Catalog, made: Plan) -> bool:
+    """Return whether nothing of the plan has to take effect before its grants are saved.
+
+    It then changes only the projects that it grants an approval, and none of them was published.
+    """
+    granted = granted_projects(made)
+    return made.immediate.catalog.roots == catalog.roots and all(
+        change.verb in (ChangeVerb.OBSERVED, ChangeVerb.GRANTED)
+        and isinstance(change, ProjectChange)
+        and change.path in granted
+        for change in made.changes
+    )
+
+
 def policy_grants_that_ended(catalog: Catalog) -> list[PolicyRuleEnded]:
     """Return an event for each grant of the policy that no rule of it gives any more.
 

@@ -71,6 +71,7 @@ from rootsd.core.shared_git import shared_git
 from rootsd.state.effects import (
     grantable_projects,
     granted_projects,
+    only_grants,
     only_narrows,
     plan_deferred_grants,
     policy_grants_that_ended,
@@ -437,17 +438,20 @@ class Ledger:
     async def _apply(self, made: Plan) -> Plan:
         """Apply the plan at once, except for its grants, which are saved first.
 
+        If the rest of it can wait for the grants, everything takes effect together.
         Return the plan that took effect: without the grants, if the disk refused to save them.
         """
         without_grants = made.immediate
         if without_grants is made:
             self._apply_now(made)
             return made
-        self._set_catalog(without_grants.catalog)
+        if not only_grants(self._catalog, made):
+            self._set_catalog(without_grants.catalog)
         try:
             await self._queue.write(made.changes)
         except RootsdError as error:
             log.warning("the store refuses writes, so this is not granted yet: %s", error)
+            self._set_catalog(without_grants.catalog)
             self._deferred.update(granted_projects(made))
             self._save_later(without_grants.changes)
             return without_grants
