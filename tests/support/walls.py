@@ -34,7 +34,19 @@ from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.wall.git import protected
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.git.protected import ProtectionPolicy
-from rootsd.wall.kernel import covers, holders, mounted_view, pause, root_folder, tree
+from rootsd.wall.kernel import (
+    base_view,
+    covers,
+    holders,
+    mounted_view,
+    pause,
+    points,
+    root_folder,
+    skeleton,
+    stand_ins,
+    tree,
+    worktrees,
+)
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.wall.kernel.orders import (
     OrderKind,
@@ -440,9 +452,9 @@ def _remove_busy(_: object) -> None:
     raise OSError(errno.EBUSY, "Device or resource busy")
 
 
-def _cover_in_place(self: tree.SharedTree, path: bytes, masks: Iterable[Mask]) -> None:
+def _cover_in_place(self: base_view.BaseView, path: bytes, masks: Iterable[Mask]) -> None:
     for mask in masks:
-        self._mask(self._base_mounts[path].fd, path, mask, b"")
+        self._stand_ins.mask(self._base_mounts[path].fd, path, mask, b"")
 
 
 def _watch_late(self: tree.SharedTree, path: bytes) -> None:
@@ -474,24 +486,28 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.FILES_ONLY: ((mounted_view, "_footholds", lambda _: frozenset()),),
     Weakness.FIRST_THREAD: ((holders, "_threads", lambda pid: [b"/proc/%d/" % pid]),),
     Weakness.FOLLOW_LINKS: (
-        (tree, "open_path", _open_following),
-        (root_folder, "open_path", _open_following),
-        (tree, "open_below", _open_below_following),
-        (covers, "open_below", _open_below_following),
+        *(
+            (module, "open_path", _open_following)
+            for module in (tree, points, skeleton, stand_ins, base_view, root_folder)
+        ),
+        *(
+            (module, "open_below", _open_below_following)
+            for module in (tree, worktrees, base_view, covers)
+        ),
     ),
     Weakness.NO_HOLD: ((covers, "hold_above", lambda *_: None),),
     Weakness.NO_REPAIR: (
         (tree.SharedTree, "find_broken", lambda *_: {}),
-        (tree.SharedTree, "_broken_base", lambda _: []),
+        (base_view.BaseView, "_broken", lambda _: []),
     ),
     Weakness.TOKENS_SHOWN: ((default_view, "find_token_files", lambda _: ()),),
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
-    Weakness.BASE_COVERED: ((tree.SharedTree, "_replace", _cover_in_place),),
-    Weakness.NO_PLACEHOLDERS: ((tree.SharedTree, "_add_placeholder", lambda *_: None),),
+    Weakness.BASE_COVERED: ((base_view.BaseView, "_replace", _cover_in_place),),
+    Weakness.NO_PLACEHOLDERS: ((stand_ins.StandIns, "_add_placeholder", lambda *_: None),),
     Weakness.LATE_WATCH: ((tree.SharedTree, "_watch", _watch_late),),
-    Weakness.NO_SEARCH: ((tree, "search_repositories", lambda *_: iter(())),),
-    Weakness.NO_POINT: ((tree, "_remove", lambda _: None),),
-    Weakness.BUSY_POINT: ((tree, "_remove", _remove_busy),),
+    Weakness.NO_SEARCH: ((worktrees, "search_repositories", lambda *_: iter(())),),
+    Weakness.NO_POINT: ((points, "_remove", lambda _: None),),
+    Weakness.BUSY_POINT: ((points, "_remove", _remove_busy),),
     Weakness.EVERY_MOUNT: ((mount_plan, "_within", lambda *_: b""),),
     Weakness.CLOSED_WORKTREES: ((protected, "_is_open_worktree", lambda *_: False),),
 }

@@ -1,0 +1,319 @@
+"""Build the base of the view, and mask denied folders in it.
+
+To mask a denied folder in the base, a cover over it is not enough: it leaves the folder to a
+program that has it open. So the whole mount that shows it is replaced by a copy of its original
+with the masks. Roots in it are hidden first, and must be shown again. What a mount of the base
+shows inside another one belongs to the outer one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
+
+from rootsd.core.mount_plan import Mask, ViewEntry, ViewEntryKind
+from rootsd.core.paths import contains
+from rootsd.wall.git.name_watch import NameWatch
+from rootsd.wall.kernel import covers
+from rootsd.wall.kernel.points import Point, RevokeFailed, Stage, end
+from rootsd.wall.kernel.skeleton import (
+    NO_PRIVILEGES,
+    OPEN_TO_ALL,
+    TMPFS,
+    Mounted,
+    Skeleton,
+    attach_copy_of,
+)
+from rootsd.wall.kernel.stand_ins import StandIns
+from rootsd.wall.system_calls import (
+    Attribute,
+    Depth,
+    attach,
+    clone_tree,
+    closing,
+    mount,
+    open_below,
+    open_path,
+    set_attributes,
+)
+
+_MAX_REPAIRS = 100
+_OVERLAY = b"overlay"
+_ATTRIBUTES = {
+    ViewEntryKind.READ: Attribute.READ_ONLY | Attribute.NO_DEVICES,
+    ViewEntryKind.WRITE: Attribute.NO_DEVICES,
+    ViewEntryKind.STATE: Attribute.NO_DEVICES,
+    ViewEntryKind.SOCKET: Attribute.NO_DEVICES,
+    ViewEntryKind.DEVICE: Attribute.NO_EXEC,
+}
+_OWN_FOLDERS = frozenset((ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE))
+
+
+class _BaseMount(NamedTuple):
+    """A mount of the base that programs see. `fd` is its root.
+
+    `place` is what it is mounted on. Not its path: a program can rename a private folder above.
+    `original` is where a copy without masks is, or empty if nothing was ever masked.
+    """
+
+    fd: int
+    place: int
+    point: Point
+    masks: tuple[Mask, ...] = ()
+    original: bytes = b""
+
+
+class BaseView:
+    """The mounts of the base that programs see.
+
+    `names` watches the ways to the masks. `hide_roots` hides the roots at and below a path.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        stage: Stage,
+        stand_ins: StandIns,
+        names: NameWatch,
+        hide_roots: Callable[[bytes], None],
+    ) -> None:
+        self.notes: list[str] = []
+        """What could not be shown as described, for people."""
+        self.unwatched: set[bytes] = set()
+        """The mounts in which a change is not noticed at once: no watch was left."""
+        self._skeleton = skeleton
+        self._stage = stage
+        self._stand_ins = stand_ins
+        self._names = names
+        self._hide_roots = hide_roots
+        self._base_mounts: dict[bytes, _BaseMount] = {}
+
+    # Entries
+
+    def add(self, entry: ViewEntry, layers: bytes) -> None:
+        """Mount an entry. `layers` is a folder for the changes to copy-on-write folders.
+
+        Raises OSError.
+        """
+        match entry.kind:
+            case ViewEntryKind.LINK:
+                self._add_link(entry.path, entry.target)
+            case ViewEntryKind.FOLDER:
+                self._skeleton.make_folder(entry.path)
+            case ViewEntryKind.PRIVATE:
+                self._add_private(entry.path)
+            case ViewEntryKind.CACHE:
+                self._add_overlay(entry.path, layers)
+            case ViewEntryKind.KEPT:
+                self._add_kept(entry.path, layers)
+            case ViewEntryKind.HIDDEN:
+                self._add_hidden(entry.path)
+            case ViewEntryKind.PRIVATE_FILE:
+                self._add_private_file(entry.path, entry.content)
+            case (
+                ViewEntryKind.READ
+                | ViewEntryKind.WRITE
+                | ViewEntryKind.STATE
+                | ViewEntryKind.SOCKET
+                | ViewEntryKind.DEVICE
+            ):
+                source = entry.target or entry.path
+                self._add_bound(entry.path, _ATTRIBUTES[entry.kind], source)
+        if entry.kind in _OWN_FOLDERS:
+            self._stand_ins.own_folders.add(entry.path)
+
+    def _add_link(self, path: bytes, target: bytes) -> None:
+        if not os.path.lexists(self._skeleton.root + path):  # a folder that is shown may have it
+            os.symlink(target, self._skeleton.new_place(path))
+
+    def _add_hidden(self, path: bytes) -> None:
+        if os.path.lexists(self._skeleton.root + path):
+            empty = self._stand_ins.empty_file
+            if os.path.isdir(path):
+                empty = self._stand_ins.add_mask(b"", path)
+            attach_copy_of(empty, self._skeleton.root + path)
+
+    def _add_private(self, path: bytes) -> None:
+        self._skeleton.make_folder(path)
+        mode = b"mode=1777" if path in OPEN_TO_ALL else b"mode=0700"
+        mount(b"rootsd-private", self._skeleton.root + path, TMPFS, NO_PRIVILEGES, mode)
+        self._skeleton.mounted[path] = Mounted.PRIVATE
+
+    def _add_private_file(self, path: bytes, content: bytes) -> None:
+        """Write a file into a private folder. Never write where a folder from outside is."""
+        above = self._skeleton.above(path)
+        is_private = above is not None and self._skeleton.mounted[above] is Mounted.PRIVATE
+        if is_private and not os.path.lexists(self._skeleton.root + path):
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with open(os.open(self._skeleton.new_place(path), flags, 0o600), "wb") as file:
+                file.write(content)
+
+    def _add_bound(self, path: bytes, attributes: Attribute, source: bytes) -> None:
+        if os.path.isdir(source):
+            self._skeleton.make_folder(path)
+        else:
+            self._skeleton.make_file(path)
+        fd = os.open(source, os.O_PATH | os.O_CLOEXEC)
+        with closing(fd), closing(clone_tree(fd, Depth.ALL)) as tree:
+            set_attributes(tree, attributes | Attribute.NO_SUID)
+            if self._skeleton.is_outside(path):
+                with closing(open_path(self._skeleton.root + path)) as target:
+                    attach(tree, target)
+            else:
+                with self._base_point(path, tree) as point:
+                    attach(tree, point.fd)
+        if os.path.isdir(source):
+            self._skeleton.mounted[path] = Mounted.BOUND
+
+    @contextmanager
+    def _base_point(self, path: bytes, like: int) -> Iterator[Point]:
+        """Stage a point for a mount of the base. After the block, programs see it."""
+        stage = self._stage.place_for(like)
+        with self._stage.new_point(path, like) as point:
+            yield point
+            tree = open_path(stage)
+            place = open_path(self._skeleton.root + path)
+            attach(point.fd, place)
+        self._base_mounts[path] = _BaseMount(tree, place, point)
+
+    def _add_overlay(self, path: bytes, layers: bytes) -> None:
+        self._skeleton.make_folder(path)
+        place = layers + b"/" + _flat_name(path)
+        upper, work = place + b"/upper", place + b"/work"
+        os.makedirs(upper, 0o700, exist_ok=True)
+        os.makedirs(work, 0o700, exist_ok=True)
+        options = (_escape(path), _escape(upper), _escape(work))
+        data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
+        try:
+            if self._skeleton.is_outside(path):
+                mount(_OVERLAY, self._skeleton.root + path, _OVERLAY, NO_PRIVILEGES, data)
+            else:
+                stage = self._stage.folder
+                with closing(open_path(stage)) as like, self._base_point(path, like):
+                    mount(_OVERLAY, stage, _OVERLAY, NO_PRIVILEGES, data)
+            self._skeleton.mounted[path] = Mounted.BOUND
+        except OSError as error:
+            # Less is visible than described, never more.
+            self.notes.append(f"{os.fsdecode(path)} is empty inside: {error.strerror}")
+            place = self._skeleton.root + path
+            mount(b"rootsd-private", place, TMPFS, NO_PRIVILEGES, b"mode=0700")
+            self._skeleton.mounted[path] = Mounted.PRIVATE
+
+    def _add_kept(self, path: bytes, layers: bytes) -> None:
+        if os.path.isdir(path):
+            self._add_overlay(path, layers)
+            return
+        copy = layers + b"/" + _flat_name(path)
+        if not os.path.exists(copy):
+            shutil.copyfile(path, copy + b".new", follow_symlinks=False)
+            os.chmod(copy + b".new", 0o600)
+            os.rename(copy + b".new", copy)
+        self._add_bound(path, Attribute.NO_DEVICES, copy)
+
+    # Denied folders
+
+    @property
+    def masks(self) -> set[bytes]:
+        """What is masked in the base."""
+        return {mask.path for each in self._base_mounts.values() for mask in each.masks}
+
+    def set_masks(self, masks: Iterable[Mask]) -> None:
+        """Make `masks` those of the base, and hide the roots in each mount that this replaces.
+
+        None of the masks is inside another. Raises RevokeFailed.
+        """
+        masks = tuple(masks)
+        for path, each in self._base_mounts.items():
+            wanted = tuple(mask for mask in masks if contains(path, mask.path))
+            if wanted != each.masks:
+                self._replace(path, wanted)
+        self._stand_ins.place_worktrees()
+
+    def repair(self) -> bool:
+        """Mask again what lost its mask in the base, and return whether something did.
+
+        Raises RevokeFailed.
+        """
+        broken = self._broken()
+        has_changed = bool(broken)
+        for _ in range(_MAX_REPAIRS):
+            if not broken:
+                return has_changed
+            for path in broken:
+                self._replace(path, self._base_mounts[path].masks)
+            broken = self._broken()
+        raise RevokeFailed(broken[0], "it is replaced all the time outside")
+
+    def _broken(self) -> list[bytes]:
+        masked = {path: each for path, each in self._base_mounts.items() if each.masks}
+        for path in masked:
+            self._watch(path)  # a folder on the way may be another one
+        return [
+            path
+            for path, each in masked.items()
+            if covers.uncovered(each.fd, _masked_below(path, each.masks))
+        ]
+
+    def _replace(self, path: bytes, masks: tuple[Mask, ...]) -> None:
+        """Replace a mount of the base by its original with these masks. Raises RevokeFailed."""
+        self._hide_roots(path)
+        old = self._base_mounts[path]
+        old_masks = self._stand_ins.take_base_masks(old.masks)
+        try:
+            original = old.original or self._stage.copy_of(old.fd)
+            source, inside = original, masks
+            if masks and masks[0].path == path:  # not a mask on top: a point holds one mount
+                source, inside = self._stand_ins.empty_like(old.fd, masks[0]), ()
+            with (
+                closing(open_path(source)) as found,
+                closing(clone_tree(found, Depth.ALL)) as tree,
+                self._stage.new_point(path, tree) as point,
+            ):
+                set_attributes(tree, Attribute(0) if source is original else Attribute.READ_ONLY)
+                attach(tree, point.fd)
+                for mask in inside:
+                    covers.hold_above(tree, mask.path[len(path) + 1 :])
+                for mask in inside:
+                    self._stand_ins.mask(tree, path, mask, b"")
+                end(old.point, path)
+                attach(point.fd, old.place)
+                new = _BaseMount(os.dup(tree), old.place, point, masks, original)
+        except OSError as error:
+            raise RevokeFailed(path, error.strerror or "it cannot be replaced") from error
+        self._base_mounts[path] = new
+        os.close(old.fd)
+        for cover in old_masks:
+            self._stand_ins.remove_cover(cover)
+        self._watch(path)
+
+    def _watch(self, path: bytes) -> None:
+        """Watch the names on the way to the masks in a mount of the base."""
+        each, watched = self._base_mounts[path], b"base:" + path  # a root may have this path
+        folders = covers.names_on_the_way(_masked_below(path, each.masks))
+        with ExitStack() as stack:
+            found = []
+            for folder, names in folders.items():
+                with suppress(OSError):  # if it appears, the folder above tells
+                    fd = open_below(each.fd, folder, os.O_DIRECTORY)
+                    found.append((stack.enter_context(closing(fd)), names))
+            if self._names.watch(watched, found):
+                self.unwatched.discard(watched)
+            else:
+                self.unwatched.add(watched)
+
+
+def _masked_below(path: bytes, masks: Iterable[Mask]) -> list[bytes]:
+    """Return the masks in a mount of the base, relative to it. A mask over all of it stays."""
+    return [mask.path[len(path) + 1 :] for mask in masks if mask.path != path]
+
+
+def _flat_name(path: bytes) -> bytes:
+    return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")
+
+
+def _escape(path: bytes) -> bytes:
+    r"""Return `path` as an option of overlayfs, where `,` and `:` separate."""
+    return path.replace(b"\\", b"\\\\").replace(b",", b"\\,").replace(b":", b"\\:")
