@@ -12,6 +12,7 @@ from xml.parsers.expat import ExpatError
 
 import pytest
 
+from rootsd.service.start_record import StartPlan
 from rootsd.service.unit_files import UnitSettings, systemd_units
 
 TOP = Path(__file__).parent.parent
@@ -201,13 +202,10 @@ def program(tmp_path: Path) -> Path:
 def _install(folder: Path, program: Path, *, strict: bool = False) -> Path:
     """The units as `rootsd service install` leaves them."""
     settings = UnitSettings(
+        StartPlan((), (), {"XDG_STATE_HOME": "/a state"}, folder, folder),
         command=program,
-        environment={"XDG_STATE_HOME": "/a state"},
         writable=(Path("/var/tmp"),),
-        stopped=folder / "stopped",
         synced=Path("/home/ann/state/sync/clients.json"),
-        log=folder / "log",
-        sync_log=folder / "sync-log",
         strict=strict,
     )
     for name, text in systemd_units(settings).items():

@@ -8,7 +8,6 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -212,10 +211,9 @@ def test_a_bug_in_discovery_ends_it_with_an_error_in_the_log(home: Path) -> None
 
 def test_a_daemon_started_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
     """A bridge may have started it while `down` looked for a daemon and found none."""
-    recipe = start_record.make_start_record()
-    here = replace(
-        recipe,
-        command=recipe.command[:-1],  # without --detach, the command waits for its end
+    recipe = start_record.plan_start()
+    here = recipe._replace(
+        daemon=recipe.daemon[:-1],  # without --detach, the command waits for its end
         environment={**recipe.environment, "HOME": str(home)},
     )
     start_record.save_start_record(here)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.__main__ import LIBRARY_PATH
-from rootsd.processes.command_path import COMMAND_NAME
+from rootsd.processes.own_program import COMMAND_NAME
 
 TOP = Path(__file__).parent.parent.parent
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -16,13 +16,13 @@ from rootsd.net.listener import Listener, listen
 from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.service import autostart, detect, launcher, start_record
 from rootsd.service.launcher import StartFailed
-from rootsd.service.start_record import StartRecord
+from rootsd.service.start_record import StartPlan
 
 HANG_GUARD_S = 30
 
 
-def recipe() -> StartRecord:
-    return start_record.make_start_record()
+def recipe() -> StartPlan:
+    return start_record.plan_start()
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def listeners() -> Iterator[list[Listener]]:
 @pytest.fixture
 def launched(
     monkeypatch: pytest.MonkeyPatch, listeners: list[Listener]
-) -> list[StartRecord | StartFailed]:
+) -> list[StartPlan | StartFailed]:
     """The recipes that were followed; each makes somebody listen. Errors put here come first."""
-    done: list[StartRecord | StartFailed] = []
+    done: list[StartPlan | StartFailed] = []
 
-    def launch(recipe: StartRecord) -> None:
+    def launch(recipe: StartPlan) -> None:
         if done and isinstance(done[0], StartFailed):
             raise done.pop(0)  # type: ignore[misc]
         done.append(recipe)
@@ -50,7 +50,7 @@ def launched(
     return done
 
 
-Launched = list[StartRecord | StartFailed]
+Launched = list[StartPlan | StartFailed]
 
 
 def test_without_a_start_record_nothing_is_started_or_created(
@@ -129,10 +129,10 @@ def test_a_down_during_the_wait_is_respected(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_record.save_start_record(recipe())
-    recall: Callable[[], StartRecord] = start_record.load_start_record
+    recall: Callable[[], StartPlan] = start_record.load_start_record
     calls = []
 
-    def recall_and_forbid() -> StartRecord:
+    def recall_and_forbid() -> StartPlan:
         calls.append(recall())
         if len(calls) == 2:  # the one before the lock
             start_record.mark_stopped()

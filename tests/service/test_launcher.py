@@ -16,16 +16,16 @@ import pytest
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import ExitWaiter, StartFailed
-from rootsd.service.start_record import StartRecord
+from rootsd.service.start_record import StartPlan
 
 HANG_GUARD = 60
 # The program that replaces the daemon. It finds the descriptor as the daemon does.
 PROGRAM = "import os, sys; fd = int(sys.argv[sys.argv.index('--ready-fd') + 1]); "
 
 
-def recipe(tmp_path: Path, program: str, **environment: str) -> StartRecord:
+def recipe(tmp_path: Path, program: str, **environment: str) -> StartPlan:
     command = (sys.executable, "-c", PROGRAM + program)
-    return StartRecord(command, environment, str(tmp_path / "log" / "daemon.log"))
+    return StartPlan(command, command, environment, tmp_path, tmp_path / "log")
 
 
 def test_it_returns_when_the_daemon_is_ready(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_the_daemon_is_detached_and_has_a_clean_environment(tmp_path: Path) -> N
     )
     made = recipe(tmp_path, program, HOME="/h")
     launcher.launch(made, HANG_GUARD)
-    said = Path(made.log).read_text()
+    said = made.log.read_text()
     assert not said.startswith(f"{os.getsid(0)} ")
     assert " / 63 b'' {'HOME': '/h'" in said
-    assert stat.S_IMODE(Path(made.log).stat().st_mode) == 0o600
+    assert stat.S_IMODE(made.log.stat().st_mode) == 0o600
 
 
 def test_a_daemon_that_ends_first_is_an_error_with_its_last_output(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_daemon_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_missing_command_is_named(tmp_path: Path) -> None:
-    gone = StartRecord((str(tmp_path / "python"),), {}, str(tmp_path / "daemon.log"))
+    gone = recipe(tmp_path, "")._replace(daemon=(str(tmp_path / "python"),))
     with pytest.raises(StartFailed, match="python cannot be started: No such file"):
         launcher.launch(gone)
 

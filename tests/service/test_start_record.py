@@ -21,7 +21,10 @@ from rootsd.places.daemon_folders import find_places
 from rootsd.service import start_record
 
 HANG_GUARD_S = 60
-OWN_COMMAND = (sys.executable, "-I", "-m", "rootsd", "daemon", "--detach")
+OWN_COMMANDS = tuple(
+    (sys.executable, "-I", "-m", "rootsd", *words)
+    for words in (("daemon", "--detach"), ("sync", "run"))
+)
 
 
 def test_a_start_uses_only_our_python_and_variables_that_locate_folders(
@@ -31,9 +34,9 @@ def test_a_start_uses_only_our_python_and_variables_that_locate_folders(
         monkeypatch.setenv(name, "/x")
     for name in ("SECRET_TOKEN", "CLAUDECODE", "PYTHONPATH", "LD_PRELOAD"):
         monkeypatch.setenv(name, "/y")
-    made = start_record.make_start_record()
-    assert made.command == OWN_COMMAND
-    assert made.log == str(rootsd_dir / "state/log/daemon.log")
+    made = start_record.plan_start()
+    assert (made.daemon, made.sync) == OWN_COMMANDS
+    assert made.log == rootsd_dir / "state/log/daemon.log"
     assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
     assert made.environment["LC_TIME"] == "/x"
     assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it has no effect
@@ -60,8 +63,8 @@ def plant(**keys: object) -> None:
 def test_a_planted_record_names_neither_the_program_nor_its_log() -> None:
     plant(command=["sh", "-c", "touch /x"], environment={"LANG": "C"}, log="/x/.bashrc")
     loaded = start_record.load_start_record()
-    assert loaded.command == OWN_COMMAND
-    assert loaded.log == start_record.make_start_record().log
+    assert (loaded.daemon, loaded.sync) == OWN_COMMANDS
+    assert loaded.log == start_record.plan_start().log
     assert loaded.environment["LANG"] == "C"
 
 
@@ -94,14 +97,14 @@ def test_the_log_is_where_the_command_line_looks_for_it(
     if state:
         monkeypatch.setenv("XDG_STATE_HOME", state)
     log = os.fsdecode(find_places(start_record.recorded_places()).log)
-    assert start_record.make_start_record().log == f"{log}/daemon.log"
+    assert start_record.plan_start().logs == Path(log)
 
 
 REMEMBERS = """
 from rootsd.files.private_files import NotPrivate
 from rootsd.service import start_record
 for _ in range(200):
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
 """
 
 
@@ -109,20 +112,20 @@ def test_simultaneous_writers_each_leave_a_complete_record() -> None:
     command = [sys.executable, "-c", REMEMBERS]
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
-    assert start_record.load_start_record() == start_record.make_start_record()
+    assert start_record.load_start_record() == start_record.plan_start()
     assert [file.name for file in start_record.start_folder().iterdir()] == [
         start_record.RECORD_NAME
     ]
 
 
 def test_a_record_is_read_back() -> None:
-    made = start_record.make_start_record()
+    made = start_record.plan_start()
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
 
 
 def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = start_record.make_start_record()
+    made = start_record.plan_start()
     start_record.save_start_record(made)
     start_record.mark_stopped()
 
@@ -134,14 +137,14 @@ def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -
     assert start_record.load_start_record() == made
     monkeypatch.setenv("LANG", "C.UTF-8")
     with pytest.raises(NotPrivate, match="No space left") as refused:
-        start_record.save_start_record(start_record.make_start_record())
+        start_record.record_start()
     assert refused.value.remedy == "free some space on that disk, then try again"
     assert start_record.load_start_record() == made
     assert not list(start_record.start_folder().glob(f"{start_record.RECORD_NAME}.*"))
 
 
 def test_the_record_is_private() -> None:
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     file = start_record.start_folder() / start_record.RECORD_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -172,7 +175,7 @@ _RECIPE = '{"environment": {%s}}'
     ],
 )
 def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
-    made = start_record.make_start_record()
+    made = start_record.plan_start()
     start_record.save_start_record(made)
     file = start_record.start_folder() / start_record.RECORD_NAME
     file.write_text(content)
@@ -185,12 +188,12 @@ def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
 
 
 def test_after_down_the_record_may_not_be_used_until_the_next_up() -> None:
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     start_record.mark_stopped()
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
         start_record.load_start_record()
-    start_record.save_start_record(start_record.make_start_record())
-    assert start_record.load_start_record() == start_record.make_start_record()
+    start_record.record_start()
+    assert start_record.load_start_record() == start_record.plan_start()
 
 
 def test_the_folder_of_the_record_does_not_depend_on_xdg(
@@ -217,20 +220,20 @@ def start(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
     with monkeypatch.context() as shell:
         for name, value in variables.items():
             shell.setenv(name, value)
-        start_record.save_start_record(start_record.make_start_record())
+        start_record.record_start()
 
 
 def test_without_variables_the_folders_of_the_last_start_are_used(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert start_record.place_variables() == {}
+    assert start_record.plan_start().places == {}
     start(monkeypatch, XDG_STATE_HOME="/x/state", XDG_CONFIG_HOME="relative")
-    assert start_record.place_variables() == {"XDG_STATE_HOME": "/x/state"}
+    assert start_record.plan_start().places == {"XDG_STATE_HOME": "/x/state"}
     assert start_record.describe_place_changes() == ""
     start(monkeypatch)  # from such a shell the daemon starts with them again
     assert start_record.recorded_places() == {"XDG_STATE_HOME": "/x/state"}
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
-    assert start_record.place_variables() == {
+    assert start_record.plan_start().places == {
         "XDG_STATE_HOME": "/x/state",
         "XDG_CONFIG_HOME": "/y",
     }
@@ -266,4 +269,4 @@ def test_a_variable_with_the_default_value_is_not_another_folder(
 def test_with_rootsd_dir_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     start(monkeypatch, XDG_STATE_HOME="/x")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
-    assert (start_record.place_variables(), start_record.describe_place_changes()) == ({}, "")
+    assert (start_record.plan_start().places, start_record.describe_place_changes()) == ({}, "")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.service import unit_files
+from rootsd.service.start_record import StartPlan
 from support.polling import until
 
 HANG_GUARD = 60
@@ -63,10 +64,8 @@ def agent(tmp_path: Path, status: int) -> Iterator[Agent]:
     program.parent.mkdir()
     program.write_text(FAKE.format(python=sys.executable, log=str(log), status=status))
     program.chmod(0o755)
-    settings = unit_files.UnitSettings(
-        command=program, environment={}, writable=(), stopped=tmp_path, synced=tmp_path,
-        log=tmp_path, sync_log=tmp_path,
-    )  # fmt: skip
+    plan = StartPlan((), (), {}, tmp_path, tmp_path)
+    settings = unit_files.UnitSettings(plan, program, writable=(), synced=tmp_path)
     text = unit_files.launchd_agents(settings)[unit_files.SYNC_PLIST]
     words = plistlib.loads(text.encode())["ProgramArguments"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shell:

@@ -10,19 +10,25 @@ from msgspec.structs import replace
 
 from rootsd.service import unit_files
 from rootsd.service.shell_scripts import shipped_folder
+from rootsd.service.start_record import StartPlan
 from rootsd.service.unit_files import InvalidUnitValue, UnitSettings
 
 TOP = Path(__file__).parent.parent.parent
+STATE = Path("/home/ann/.local/state/rootsd")
+PLAN = StartPlan((), (), {}, STATE, Path("/home/ann/Library/Logs/rootsd"))
 SETTINGS = UnitSettings(
+    PLAN,
     command=Path("/home/ann/.local/bin/rootsd"),
-    environment={},
-    writable=(Path("/home/ann/.local/state/rootsd"),),
-    stopped=Path("/home/ann/.local/state/rootsd/stopped"),
+    writable=(STATE,),
     synced=Path("/home/ann/state/sync/clients.json"),
-    log=Path("/home/ann/Library/Logs/rootsd/daemon.log"),
-    sync_log=Path("/home/ann/Library/Logs/rootsd/sync.log"),
 )
-EVERYTHING = replace(SETTINGS, environment={"XDG_STATE_HOME": "/state"}, strict=True)
+
+
+def with_variables(**environment: str) -> UnitSettings:
+    return replace(SETTINGS, plan=PLAN._replace(environment=environment))
+
+
+EVERYTHING = replace(with_variables(XDG_STATE_HOME="/state", LANG="C"), strict=True)
 AWKWARD = Path('/home/ann/my "tools" 100% \\o/é')
 
 
@@ -74,28 +80,28 @@ def test_unrequested_parts_are_omitted() -> None:
 
 def test_folders_of_the_shell_are_passed_on() -> None:
     places = {"XDG_CONFIG_HOME": "/my config", "XDG_STATE_HOME": "/s%1"}
-    text = unit_files.systemd_units(replace(SETTINGS, environment=places))[
-        unit_files.PLACES_DROP_IN
-    ]
+    settings = with_variables(**places)
+    text = unit_files.systemd_units(settings)[unit_files.PLACES_DROP_IN]
     assert 'Environment="XDG_CONFIG_HOME=/my config" "XDG_STATE_HOME=/s%%1"\n' in text
     assert text.endswith("UnsetEnvironment=\n")
-    for agent in unit_files.launchd_agents(replace(SETTINGS, environment=places)).values():
+    for agent in unit_files.launchd_agents(settings).values():
         assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
 
 
 def test_folders_that_only_the_manager_knows_are_ignored() -> None:
-    text = unit_files.systemd_units(replace(SETTINGS, environment={}))[unit_files.PLACES_DROP_IN]
+    text = unit_files.systemd_units(SETTINGS)[unit_files.PLACES_DROP_IN]
     assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
 
 
 def test_awkward_paths_are_quoted() -> None:
     command = Path("/home/ann/my tools, 100%/é/rootsd")
-    awkward = replace(EVERYTHING, command=command, writable=(AWKWARD, Path("/b")), stopped=AWKWARD)
+    plan = PLAN._replace(folder=AWKWARD)
+    awkward = replace(EVERYTHING, plan=plan, command=command, writable=(AWKWARD, Path("/b")))
     texts = unit_files.systemd_units(awkward)
     assert 'ExecStart="/home/ann/my tools, 100%%/é/rootsd" daemon\n' in texts["rootsd.service"]
     quoted = '"/home/ann/my \\"tools\\" 100%% \\\\o/é"'
     assert f"ReadWritePaths={quoted} /b -%t/rootsd\n" in texts[unit_files.STRICT_DROP_IN]
-    unquoted = 'ConditionPathExists=!/home/ann/my "tools" 100%% \\o/é\n'
+    unquoted = 'ConditionPathExists=!/home/ann/my "tools" 100%% \\o/é/stopped\n'
     assert all(unquoted in texts[name] for name in unit_files.BASE_UNITS[:3])
 
 
@@ -115,7 +121,10 @@ def test_awkward_paths_are_encoded_in_a_plist() -> None:
 
 @pytest.mark.parametrize("bad", ["/a\nExecStartPost=/bin/evil", "/a\x1b[2J", "/a\udcff"])
 def test_a_path_with_a_line_break_is_refused(bad: str) -> None:
-    for settings in (replace(SETTINGS, command=Path(bad)), replace(SETTINGS, stopped=Path(bad))):
+    for settings in (
+        replace(SETTINGS, command=Path(bad)),
+        replace(SETTINGS, plan=PLAN._replace(folder=Path(bad))),
+    ):
         with pytest.raises(InvalidUnitValue):
             unit_files.systemd_units(settings)
     with pytest.raises(InvalidUnitValue):

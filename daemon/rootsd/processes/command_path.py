@@ -7,19 +7,36 @@ behind the link, sometimes at another path. So a service file has to name the li
 from __future__ import annotations
 
 import os
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.places.runtime_dir import home_folder
+from rootsd.processes.own_program import COMMAND_NAME
 
-COMMAND_NAME = "rootsd"
 _CACHES = frozenset((".cache", "Caches", "archive-v0"))
 _HOMEBREW = ("/opt/homebrew/bin", "/usr/local/bin", "/home/linuxbrew/.linuxbrew/bin")
 
 
 class NoStableCommand(RootsdError):
     """A service cannot use this installation."""
+
+
+def installed_command() -> Path:
+    """Return the path of the command that runs now, for files of other programs.
+
+    Raises NoStableCommand and FolderUnavailable.
+    """
+    return stable_command(
+        sys.argv[0],
+        scripts=Path(sysconfig.get_path("scripts")),
+        environment=Path(sys.prefix),
+        home=Path(os.fsdecode(home_folder())),
+        search=os.environ.get("PATH", ""),
+    )
 
 
 def stable_command(

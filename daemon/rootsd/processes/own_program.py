@@ -14,8 +14,8 @@ import sys
 from functools import cache
 
 import rootsd
-from rootsd.processes.command_path import COMMAND_NAME
 
+COMMAND_NAME = "rootsd"
 _PATTERN = f"/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 
 

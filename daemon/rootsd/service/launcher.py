@@ -19,7 +19,7 @@ from typing import Any, Self
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.parsing import parse_json
 from rootsd.files.private_files import ensure_private_folder, open_private_file
-from rootsd.service.start_record import StartRecord, start_folder
+from rootsd.service.start_record import StartPlan, start_folder
 
 LOCK_NAME = "starting"
 START_TIMEOUT_S = 60.0  # enough for a cold disk and a large store
@@ -63,18 +63,18 @@ class StartResult(Enum):
 
 
 def start_unless_running(
-    record: Callable[[], StartRecord], is_running: Callable[[], bool]
+    plan: Callable[[], StartPlan], is_running: Callable[[], bool]
 ) -> StartResult:
     """Start a daemon unless one is running. Only one process at a time does this.
 
-    `record` is called before each attempt, so that it can raise after a `rootsd down` in between.
-    Raises what `record` raises, NotPrivate, and StartFailed.
+    `plan` is called before each attempt, so that it can raise after a `rootsd down` in between.
+    Raises what `plan` raises, NotPrivate, and StartFailed.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     with hold_start_lock():
         while not is_running():
             try:
-                launch(record())
+                launch(plan())
             except StartFailed as failure:
                 if failure.code is not ErrorCode.BUSY or time.monotonic() > deadline:
                     raise
@@ -83,61 +83,54 @@ def start_unless_running(
     return StartResult.RUNNING
 
 
-def launch(record: StartRecord, timeout_s: float = START_TIMEOUT_S) -> None:
+def launch(plan: StartPlan, timeout_s: float = START_TIMEOUT_S) -> None:
     """Start the daemon, detached from this process and its terminal, and wait until it is ready.
 
     The daemon inherits one end of a pipe. It writes `ready` to it, or `error` and a JSON object
     with code, message, and remedy. Or it exits. Raises StartFailed with the daemon's message.
     """
-    log_fd, log_start = _open_log(Path(record.log))
+    log_start = _rotate(plan.log)
     ready_fd, write_fd = os.pipe()
     try:
-        process = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [*record.command, "--ready-fd", str(write_fd)],
-            stdin=subprocess.DEVNULL,
-            stdout=log_fd,
-            stderr=log_fd,
-            env=dict(record.environment),
-            cwd="/",
-            pass_fds=(write_fd,),
-            start_new_session=True,
-            umask=0o077,
-        )
-        os.close(write_fd)
-        write_fd = -1
+        try:
+            command = [*plan.daemon, "--ready-fd", str(write_fd)]
+            process = _spawn(command, plan.environment, plan.log, pass_fds=(write_fd,))
+        finally:
+            os.close(write_fd)
         report = _first_line(ready_fd, timeout_s)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StartFailed(
-            f"{record.command[0]} cannot be started: {reason}", "rootsd up"
-        ) from error
     finally:
-        for fd in (log_fd, ready_fd, write_fd):
-            if fd >= 0:
-                os.close(fd)
+        os.close(ready_fd)
     if report is None:
         process.kill()  # has no effect if it has already forked the daemon and exited
     process.wait()
     if report is None:
-        raise StartFailed(f"the daemon is not ready after {timeout_s:.0f} s", f"tail {record.log}")
+        raise StartFailed(f"the daemon is not ready after {timeout_s:.0f} s", f"tail {plan.log}")
     if report != READY:
-        raise _start_error(report, record.log, log_start)
+        raise _start_error(report, plan.log, log_start)
 
 
-def launch_detached(command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-    """Start one of our programs in the background, detached from this process and its terminal.
+def launch_sync(plan: StartPlan) -> None:
+    """Start `rootsd sync`, detached from this process and its terminal.
 
-    Raises StartFailed if it cannot be started. If the program fails later, it says so in `log`.
+    Raises StartFailed if it cannot be started. If it fails later, it says so in its log.
     """
-    log_fd, _ = _open_log(log)
+    _rotate(plan.sync_log)
+    _spawn(plan.sync, plan.environment, plan.sync_log)
+
+
+def _spawn(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    log_fd = open_private_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        subprocess.Popen(  # noqa: S603 - our own command, no shell
+        return subprocess.Popen(  # noqa: S603 - our own command, no shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
             env=dict(environment),
             cwd="/",
+            pass_fds=pass_fds,
             start_new_session=True,
             umask=0o077,
         )
@@ -212,13 +205,14 @@ class ExitWaiter:
         self.close()
 
 
-def _open_log(log: Path) -> tuple[int, int]:
-    """Open the log for appending. Return its descriptor and its size. Rotate a large log first."""
+def _rotate(log: Path) -> int:
+    """Make the folder of the log, move a large log aside, and return the size of the log."""
     ensure_private_folder(log.parent)
-    if log.exists() and log.stat().st_size > MAX_LOG:
+    size = log.stat().st_size if log.exists() else 0
+    if size > MAX_LOG:
         log.replace(log.with_name(log.name + ".old"))
-    fd = open_private_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    return fd, os.fstat(fd).st_size
+        size = 0
+    return size
 
 
 def _first_line(fd: int, timeout_s: float) -> bytes | None:
@@ -236,7 +230,7 @@ def _first_line(fd: int, timeout_s: float) -> bytes | None:
     return received.partition(b"\n")[0]
 
 
-def _start_error(report: bytes, log: str, log_start: int) -> StartFailed:
+def _start_error(report: bytes, log: Path, log_start: int) -> StartFailed:
     """Return the error that the daemon reported, or one with the last lines of its log."""
     if report.startswith(ERROR):
         try:

@@ -1,4 +1,6 @@
-"""Record where the daemon keeps its files, and whether it may be started again.
+"""Plan the start of the daemon, and record its folders and whether it may be started again.
+
+A `StartPlan` is what a start in the background, the start record, and the service files share.
 
 `rootsd up` writes the start record. A bridge that finds no daemon starts one with it, because MCP
 clients strip the environment variables that locate the folders. cron, ssh, and editors strip them,
@@ -20,8 +22,8 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
@@ -36,7 +38,6 @@ from rootsd.places import runtime_dir
 from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.processes.own_program import own_command
 
-LOG_NAME = "daemon.log"
 RECORD_NAME = "start.json"
 STOPPED_NAME = "stopped"
 _MAX_BYTES = 256 * 1024
@@ -60,13 +61,39 @@ class PlacesMismatch(RootsdError):
     code = ErrorCode.BAD_CONFIG
 
 
-@dataclass(frozen=True, slots=True)
-class StartRecord:
-    """How to start the daemon. `log` receives its standard output and standard error."""
+class StartPlan(NamedTuple):
+    """How this installation starts the daemon and `rootsd sync`.
 
-    command: tuple[str, ...]
+    `daemon` and `sync` are the commands of a start in the background, and `environment` has all
+    their variables. `folder` has the record and the mark of `rootsd down`. `logs` is the folder of
+    the files that receive standard output and standard error.
+    """
+
+    daemon: tuple[str, ...]
+    sync: tuple[str, ...]
     environment: Mapping[str, str]
-    log: str
+    folder: Path
+    logs: Path
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The variables that locate configuration and state, if they are set."""
+        return _places_in(self.environment)
+
+    @property
+    def stopped(self) -> Path:
+        """The mark of `rootsd down`."""
+        return self.folder / STOPPED_NAME
+
+    @property
+    def log(self) -> Path:
+        """The log of the daemon."""
+        return self.logs / "daemon.log"
+
+    @property
+    def sync_log(self) -> Path:
+        """The log of `rootsd sync`."""
+        return self.logs / "sync.log"
 
 
 def start_folder() -> Path:
@@ -79,21 +106,27 @@ def start_folder() -> Path:
     return home / ".local/state/rootsd"
 
 
-def make_start_record() -> StartRecord:
-    """Return how this installation starts a daemon with the folders that this shell sets."""
-    return _record({**os.environ, **place_variables()})
+def plan_start() -> StartPlan:
+    """Return how to start the daemon with the folders that this shell sets."""
+    return _plan({**os.environ, **recorded_places(), **_places_here()})
 
 
-def _record(variables: Mapping[str, str]) -> StartRecord:
-    """Return how this installation starts a daemon. Only some of `variables` reach it."""
+def _plan(variables: Mapping[str, str]) -> StartPlan:
+    """Return how to start the daemon. Only some of `variables` reach it."""
     kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
     if runtime_dir.overriding_folder():  # then these have no effect
         kept = {name: value for name, value in kept.items() if name not in PLACE_VARIABLES}
     environment = {**kept, **_own_variables()}
     # Isolated: Python must not import a folder `rootsd` in the working directory, or what a
     # variable names.
-    command = (*own_command(), "daemon", "--detach")
-    return StartRecord(command, environment, str(_log_folder(environment) / LOG_NAME))
+    own = own_command()
+    return StartPlan(
+        daemon=(*own, "daemon", "--detach"),
+        sync=(*own, "sync", "run"),
+        environment=environment,
+        folder=start_folder(),
+        logs=_log_folder(environment),
+    )
 
 
 def _is_kept(name: str, value: str) -> bool:
@@ -126,7 +159,14 @@ def _log_folder(environment: Mapping[str, str]) -> Path:
     return Path(base_folder("XDG_STATE_HOME", environment), "rootsd/log")
 
 
-def save_start_record(record: StartRecord) -> None:
+def record_start() -> StartPlan:
+    """Plan a start with the folders that this shell sets, save it, and return it."""
+    plan = plan_start()
+    save_start_record(plan)
+    return plan
+
+
+def save_start_record(plan: StartPlan) -> None:
     """Save the record for bridges, and remove the mark of `rootsd down`. Raises RootsdError.
 
     An unchanged record is not written again, so that a full disk does not prevent a start.
@@ -135,19 +175,19 @@ def save_start_record(record: StartRecord) -> None:
     ensure_private_folder(folder)
     (folder / STOPPED_NAME).unlink(missing_ok=True)
     with suppress(DaemonUnreachable):
-        if _read_start_record() == record:
+        if _read_start_record() == plan:
             return
     fresh = folder / f"{RECORD_NAME}.{os.getpid()}"  # several `rootsd up` may run at once
     try:
         with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
-            json.dump({"environment": dict(record.environment)}, stream)
+            json.dump({"environment": dict(plan.environment)}, stream)
         fresh.replace(folder / RECORD_NAME)
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise unusable_error(fresh, error) from error
 
 
-def load_start_record() -> StartRecord:
+def load_start_record() -> StartPlan:
     """Return how a bridge may start a daemon: with the variables of the last `up`.
 
     Raises DaemonUnreachable if the user stopped the daemon or never started one.
@@ -162,17 +202,12 @@ def ensure_start_allowed() -> None:
         raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
 
 
-def place_variables() -> dict[str, str]:
-    """Return the variables that locate the folders, as set here, or else as last recorded."""
-    return {**recorded_places(), **_places_here()}
-
-
 def recorded_places() -> dict[str, str]:
     """Return the variables that locate the folders, as last recorded. Ignore this shell."""
     if runtime_dir.overriding_folder():
         return {}
     try:
-        return _places_in(_read_start_record().environment)
+        return _read_start_record().places
     except DaemonUnreachable:
         return {}
 
@@ -183,10 +218,14 @@ def ensure_same_places() -> None:
     The daemon would not read files that a command writes there. After `rootsd down`, other folders
     are allowed.
     """
-    if not is_stopped() and (changes := describe_place_changes()):
-        raise PlacesMismatch(
-            changes, "rootsd down, then rootsd up, to use the values of this shell"
-        )
+    if not is_stopped():
+        refuse_place_changes("rootsd down, then rootsd up, to use the values of this shell")
+
+
+def refuse_place_changes(remedy: str) -> None:
+    """Raise PlacesMismatch if this shell differs from the last start."""
+    if changes := describe_place_changes():
+        raise PlacesMismatch(changes, remedy)
 
 
 def describe_place_changes() -> str:
@@ -209,7 +248,7 @@ def mark_stopped() -> None:
     os.close(open_private_file(folder / STOPPED_NAME))
 
 
-def _read_start_record() -> StartRecord:
+def _read_start_record() -> StartPlan:
     """Return the record. Raises DaemonUnreachable if it is missing or damaged."""
     file = start_folder() / RECORD_NAME
     try:
@@ -226,12 +265,12 @@ def _read_start_record() -> StartRecord:
         raise DaemonUnreachable(message, "rootsd up") from error
 
 
-def _parse_start_record(value: object) -> StartRecord:
+def _parse_start_record(value: object) -> StartPlan:
     """Parse a record. Raises Unparsable."""
     match value:
         case {"environment": dict(variables)}:
             if all(map(_is_valid_argument, [*variables, *variables.values()])):
-                return _record(variables)
+                return _plan(variables)
         case _:
             pass
     raise Unparsable("it does not say how to start the daemon")

@@ -18,6 +18,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.places.base_folders import PLACE_VARIABLES
 from rootsd.service.shell_scripts import shipped_folder
+from rootsd.service.start_record import StartPlan
 
 GENERATED_MARK = "Written by rootsd service install"
 PLACES_DROP_IN = "rootsd.service.d/15-places.conf"
@@ -46,18 +47,15 @@ class InvalidUnitValue(RootsdError):
 class UnitSettings(Struct, frozen=True):
     """The values for the templates.
 
-    `environment` has the variables that locate configuration and state, if they are set.
-    `writable` has the folders to which the daemon writes. `stopped` is the path of the mark of
-    `rootsd down`. `synced` is the path of the file that lists the clients of `rootsd sync`.
+    `command` is the path of rootsd that stays valid after an upgrade. `writable` has the folders
+    to which the daemon writes. `synced` is the path of the file that lists the clients of
+    `rootsd sync`.
     """
 
+    plan: StartPlan
     command: Path
-    environment: Mapping[str, str]
     writable: tuple[Path, ...]
-    stopped: Path
     synced: Path
-    log: Path
-    sync_log: Path
     strict: bool = False
 
 
@@ -66,14 +64,14 @@ def systemd_units(settings: UnitSettings) -> dict[str, str]:
     names = [*BASE_UNITS]
     if settings.strict:
         names.append(STRICT_DROP_IN)
-    places = (f"{name}={value}" for name, value in sorted(settings.environment.items()))
+    places = settings.plan.places
     values = {
         "@ROOTSD@": _words([_program(str(settings.command))]),
-        "@STOPPED@": _escape_specifiers(_plain(str(settings.stopped))),
+        "@STOPPED@": _escape_specifiers(_plain(str(settings.plan.stopped))),
         "@SYNC@": _escape_specifiers(_plain(str(settings.synced))),
         "@WRITABLE@": _words(str(folder) for folder in settings.writable),
-        "@PLACES@": _words(places),
-        "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - settings.environment.keys())),
+        "@PLACES@": _words(f"{name}={value}" for name, value in sorted(places.items())),
+        "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - places.keys())),
     }
     return {name: _fill_template(f"systemd/{name}", values) for name in names}
 
@@ -82,12 +80,12 @@ def launchd_agents(settings: UnitSettings) -> dict[str, str]:
     """Return the text of each agent by its path below the folder of agents."""
     variables = "".join(
         f"<key>{_xml(name)}</key><string>{_xml(value)}</string>"
-        for name, value in sorted(settings.environment.items())
+        for name, value in sorted(settings.plan.places.items())
     )
     values = {
         "@ROOTSD@": _xml(str(settings.command)),
-        "@LOG@": _xml(str(settings.log)),
-        "@SYNC_LOG@": _xml(str(settings.sync_log)),
+        "@LOG@": _xml(str(settings.plan.log)),
+        "@SYNC_LOG@": _xml(str(settings.plan.sync_log)),
         "<!-- @PLACES@ -->": variables,
     }
     return {name: _fill_template(f"launchd/{name}", values) for name in AGENTS}

@@ -133,6 +133,8 @@ def _me() -> str:
 class FakeSupervisor:
     """A service with the state that a test needs."""
 
+    folder = Path("/nowhere")
+
     def __init__(self, *, active: str = "active", trouble: str = "") -> None:
         self.active, self.trouble = active, trouble
 
@@ -168,9 +170,8 @@ def test_the_service_is_reported(
 ) -> None:
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setattr(detect, "local_service_manager", lambda environment: managing)
-    outline = installer.ServiceFiles({}, [])
     monkeypatch.setattr(installer.ServiceFiles, "stale", lambda self: stale)
-    monkeypatch.setattr(installer, "plan_files", lambda *_, **__: outline)
+    monkeypatch.setattr(installer, "installed_command", lambda: Path("/bin/rootsd"))
     (told,) = found("service")
     assert (told.condition, told.remedy or "") == (condition, remedy)
 

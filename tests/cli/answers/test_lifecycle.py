@@ -16,7 +16,7 @@ from rootsd.cli.text.render import Flags
 from rootsd.core.errors import Busy, ErrorCode
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
-from rootsd.service.start_record import StartRecord
+from rootsd.service.start_record import StartPlan
 from support.fake_daemon import FakeDaemon, a_status
 from support.user_session import PID, UserSession
 
@@ -28,9 +28,9 @@ def running(version: str = __version__, pid: int = 4121) -> dict[str, object]:
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> list[StartRecord]:
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[StartPlan]:
     """Return the start records that were used. Nothing is started."""
-    recipes: list[StartRecord] = []
+    recipes: list[StartPlan] = []
     monkeypatch.setattr(launcher, "launch", recipes.append)
     return recipes
 
@@ -44,7 +44,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_running_daemon_reloads_the_configuration(
-    daemon: FakeDaemon, launched: list[StartRecord]
+    daemon: FakeDaemon, launched: list[StartPlan]
 ) -> None:
     daemon.answers |= {"status": running(), "reload": running()}
     lifecycle.ensure_running(SESSION)
@@ -53,7 +53,7 @@ def test_a_running_daemon_reloads_the_configuration(
 
 
 def test_a_daemon_killed_during_a_request_is_started_again(
-    daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
+    daemon: FakeDaemon, launched: list[StartPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.raw = b""
     is_running = iter((True, False))
@@ -66,7 +66,7 @@ def test_a_daemon_killed_during_a_request_is_started_again(
 def test_a_start_waits_for_the_locks_of_the_old_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = [StartFailed("another rootsd is at work", "", ErrorCode.BUSY), None]
 
-    def launch(_: StartRecord) -> None:
+    def launch(_: StartPlan) -> None:
         if (failure := outcomes.pop(0)) is not None:
             raise failure
 
@@ -76,7 +76,7 @@ def test_a_start_waits_for_the_locks_of_the_old_daemon(monkeypatch: pytest.Monke
 
 
 def test_without_a_daemon_one_is_started_and_bridges_may_start_it_again(
-    launched: list[StartRecord],
+    launched: list[StartPlan],
 ) -> None:
     start_record.mark_stopped()
     lifecycle.ensure_running(SESSION)
@@ -85,7 +85,7 @@ def test_without_a_daemon_one_is_started_and_bridges_may_start_it_again(
 
 def test_a_daemon_of_another_version_is_replaced(
     daemon: FakeDaemon,
-    launched: list[StartRecord],
+    launched: list[StartPlan],
     process: subprocess.Popen[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_daemon_of_another_version_is_replaced(
 
 
 def test_a_newer_daemon_keeps_running(
-    daemon: FakeDaemon, launched: list[StartRecord], capsys: pytest.CaptureFixture[str]
+    daemon: FakeDaemon, launched: list[StartPlan], capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers |= {"status": running("99.0"), "reload": running()}
     lifecycle.ensure_running(SESSION)
@@ -115,7 +115,7 @@ def test_a_newer_daemon_keeps_running(
 @pytest.mark.parametrize("no_input", [True, False])
 def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
     daemon: FakeDaemon,
-    launched: list[StartRecord],
+    launched: list[StartPlan],
     monkeypatch: pytest.MonkeyPatch,
     *,
     no_input: bool,
@@ -138,7 +138,7 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
 
 
 def test_an_installed_service_is_started_instead(
-    launched: list[StartRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launched: list[StartPlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desktop = UserSession(tmp_path, monkeypatch)
     desktop.units.mkdir(parents=True)
@@ -170,7 +170,7 @@ def test_a_daemon_that_never_starts_is_reported() -> None:
 
 
 def test_a_daemon_started_concurrently_is_accepted(
-    daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
+    daemon: FakeDaemon, launched: list[StartPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["reload"] = running()
     is_running = iter((False, True))
@@ -182,7 +182,7 @@ def test_a_daemon_started_concurrently_is_accepted(
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.FAILED])
 def test_a_failed_start_is_reported(monkeypatch: pytest.MonkeyPatch, code: ErrorCode) -> None:
-    def fail(_: StartRecord) -> None:
+    def fail(_: StartPlan) -> None:
         raise StartFailed("no", "", code)
 
     monkeypatch.setattr(launcher, "launch", fail)
@@ -224,7 +224,7 @@ def test_a_running_daemon_reloads(daemon: FakeDaemon) -> None:
 
 
 def test_changed_folders_are_used_and_reported_after_a_stop(
-    launched: list[StartRecord],
+    launched: list[StartPlan],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

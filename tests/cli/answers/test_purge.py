@@ -70,7 +70,7 @@ def test_in_a_shell_with_other_folders_nothing_is_removed(
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     installer.ensure_places_for_purge()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
     with pytest.raises(

@@ -29,7 +29,7 @@ def clients(home: Path, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path) -> Pa
     monkeypatch.setenv("PATH", str(programs))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: ROOTSD)
+    monkeypatch.setattr("rootsd.cli.commands.connect.installed_command", lambda: ROOTSD)
     monkeypatch.setattr("rootsd.cli.answers.control_client.is_running", lambda: True)
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text(GEMINI)
@@ -193,7 +193,7 @@ def wrap(
     program = home / "bin" / "rootsd"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: str(program))
+    monkeypatch.setattr("rootsd.cli.commands.connect.installed_command", lambda: str(program))
     monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: has_wall)
     monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
     settings(home).write_text(SERVER % "npx")

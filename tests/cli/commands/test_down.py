@@ -61,7 +61,7 @@ def test_json_names_the_process(process: subprocess.Popen[bytes], shell: Shell) 
 
 
 def test_without_a_daemon_it_says_so_and_keeps_bridges_from_starting_one(shell: Shell) -> None:
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     done = shell.run("down")
     assert (done.status, done.err) == (0, "The daemon was not running.\n")
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):

@@ -95,10 +95,10 @@ def test_the_folders_in_which_clients_make_worktrees_are_watched(
 def test_an_installation_in_a_cache_connects_no_client_and_says_so(
     running: FakeDaemon, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def in_a_cache() -> str:
+    def in_a_cache() -> Path:
         raise NoStableCommand("it is in a cache", "uv tool install rootsd")
 
-    monkeypatch.setattr("rootsd.cli.answers.connecting.rootsd_command", in_a_cache)
+    monkeypatch.setattr("rootsd.processes.command_path.installed_command", in_a_cache)
     (home / ".qwen").mkdir()
     done = shell.run("init", "--yes")
     assert (done.status, "no client is connected: it is in a cache" in done.err) == (0, True)

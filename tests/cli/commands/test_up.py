@@ -159,7 +159,7 @@ def test_with_foreground_the_process_is_the_daemon(
     done = shell.run("up", "--foreground", str(src))
     assert (done.status, seen) == (0, [None])
     assert "runs here until Ctrl-C" in done.err
-    assert start_record.load_start_record() == start_record.make_start_record()
+    assert start_record.load_start_record() == start_record.plan_start()
 
 
 def test_a_dry_run_writes_nothing_and_starts_nothing(

@@ -201,7 +201,7 @@ def test_a_bad_environment_is_reported_as_an_answer() -> None:
 
 
 def test_the_reason_of_a_failed_start_is_reported(rootsd_dir: Path) -> None:
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     (rootsd_dir / "config").mkdir()
     (rootsd_dir / "config" / "config.toml").write_text("[roots\n")
     done = run(PING)
@@ -210,7 +210,7 @@ def test_the_reason_of_a_failed_start_is_reported(rootsd_dir: Path) -> None:
 
 
 def test_after_down_no_daemon_is_started(rootsd_dir: Path) -> None:
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     start_record.mark_stopped()
     done = run(PING)
     assert "stopped by rootsd down; try: rootsd up" in json.loads(done.stdout)["error"]["message"]

@@ -10,7 +10,6 @@ import difflib
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -44,7 +43,6 @@ from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains
 from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
-from rootsd.processes.command_path import stable_command
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import SyncedClient, SyncRecord
@@ -143,21 +141,6 @@ def client_environment() -> ClientEnvironment:
     """Return the home folder and the variables of this shell."""
     platform = Platform.MACOS if sys.platform == "darwin" else Platform.LINUX
     return ClientEnvironment(Path.home(), os.environ, platform)
-
-
-def rootsd_command() -> str:
-    """Return the path of this command that stays valid after an upgrade.
-
-    Raises NoStableCommand.
-    """
-    found = stable_command(
-        sys.argv[0],
-        scripts=Path(sysconfig.get_path("scripts")),
-        environment=Path(sys.prefix),
-        home=Path.home(),
-        search=os.environ.get("PATH", ""),
-    )
-    return str(found)
 
 
 def place_variables() -> dict[str, str]:

@@ -6,9 +6,7 @@ import os
 import pwd
 import shutil
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import click
 from msgspec import Struct
@@ -33,7 +31,7 @@ from rootsd.link import connect
 from rootsd.notify.desktop import this_desktop
 from rootsd.notify.notification import DesktopUnavailable
 from rootsd.places import runtime_dir
-from rootsd.processes.command_path import stable_command
+from rootsd.processes.command_path import installed_command
 from rootsd.service import detect
 from rootsd.wall.kernel.probe import Probe, allow_namespaces_command, probe
 from rootsd.wire.daemon import StatusQuery
@@ -178,13 +176,7 @@ def _ensure_running(invocation: Invocation) -> None:
 def _command() -> DoctorCheck:
     topic = "command"
     try:
-        path = stable_command(
-            sys.argv[0],
-            scripts=Path(sysconfig.get_path("scripts")),
-            environment=Path(sys.prefix),
-            home=Path(os.fsdecode(runtime_dir.home_folder())),
-            search=os.environ.get("PATH", ""),
-        )
+        path = installed_command()
     except RootsdError as trouble:
         return DoctorCheck(warning(topic, trouble.message, trouble.remedy))
     return DoctorCheck(ok(topic, f"clients can run {safe_label(str(path), limit=None)}"))

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from rootsd import __version__
-from rootsd.cli.answers import lifecycle, sync_control
+from rootsd.cli.answers import lifecycle
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.connect.record import ConnectRecord
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
@@ -25,7 +23,7 @@ from rootsd.files.lock import DaemonLock, LockRecord
 from rootsd.files.private_files import ensure_private_folder, make_folder, replace_private_file
 from rootsd.places import runtime_dir
 from rootsd.places.base_folders import PLACE_VARIABLES
-from rootsd.processes.command_path import stable_command
+from rootsd.processes.command_path import installed_command
 from rootsd.service import detect, start_record, unit_files
 from rootsd.service.launchd import Launchd
 from rootsd.service.launcher import StartFailed
@@ -53,6 +51,7 @@ class ServiceNeedsDefaultPlaces(RootsdError):
 class ServiceFiles(Struct, frozen=True):
     """The files of the service, by path, and the surplus files that rootsd wrote earlier."""
 
+    settings: unit_files.UnitSettings
     files: Mapping[Path, str]
     surplus: Sequence[Path]
 
@@ -73,11 +72,6 @@ class ServiceFiles(Struct, frozen=True):
             clauses += [f"{_names(changed)} different"] if changed else []
             return f"an older version wrote the service: {' and '.join(clauses)}"
         return f"{_names(stale)} was written for another version or other folders" if stale else ""
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether the stricter tier of the hardening is included."""
-        return any(file.match(f"*/{unit_files.STRICT_DROP_IN}") for file in self.files)
 
 
 def user_supervisor() -> ServiceManager:
@@ -114,6 +108,7 @@ def plan_files(
     known = unit_files.AGENTS if is_launchd else unit_files.ALL_UNITS
     surplus = [folder / name for name in known if name not in named]
     return ServiceFiles(
+        settings,
         {folder / name: text for name, text in named.items()},
         [file for file in surplus if unit_files.is_generated(file)],
     )
@@ -140,16 +135,16 @@ def install_service(
     is_new = not managing.is_installed()
     stale = wanted.stale()
     _write_files(wanted, stale)
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.save_start_record(wanted.settings.plan)
     if is_new or stale or wanted.surplus or not managing.state().enabled:
         managing.load()
     _stop_conflicting_daemon(invocation, managing, stale)
     try:
-        _ensure_service_runs(invocation, managing, changed=bool(stale or wanted.surplus))
+        _ensure_service_runs(invocation, managing, wanted, changed=bool(stale or wanted.surplus))
     except StartFailed as failure:
-        if not wanted.is_strict:
+        if not wanted.settings.strict:
             raise
-        _retry_without_strict(invocation, managing, failure)
+        _retry_without_strict(invocation, managing, wanted, failure)
 
 
 def installed_files(managing: ServiceManager) -> list[Path]:
@@ -182,17 +177,19 @@ def uninstall_service(invocation: Invocation, managing: ServiceManager) -> list[
 
 def start_service(managing: ServiceManager) -> None:
     """Start the daemon now and at each login. Raises StartFailed and PlacesMismatch."""
-    _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record())
-    managing.start()
-    lifecycle.wait_until_ready()
+    _start(managing.start)
 
 
 def restart_service(managing: ServiceManager) -> None:
     """Start a new daemon in place of the running one. Raises StartFailed and PlacesMismatch."""
-    _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record())
-    managing.restart()
+    _start(managing.restart)
+
+
+def _start(order: Callable[[], None]) -> None:
+    # The service files name the folders, so that stopping the daemon first would not help.
+    lifecycle.ensure_places_of_service()
+    start_record.record_start()
+    order()
     lifecycle.wait_until_ready()
 
 
@@ -205,39 +202,19 @@ def stop_service(managing: ServiceManager) -> None:
     managing.stop()
 
 
-def _ensure_same_places() -> None:
-    # The service files name the folders, so that stopping the daemon first would not help.
-    if changes := start_record.describe_place_changes():
-        raise start_record.PlacesMismatch(
-            changes, "rootsd service install, to use the folders of this shell"
-        )
-
-
 def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSettings:
-    places = invocation.places
-    state, data, log = (
-        Path(os.fsdecode(place)) for place in (places.state, places.data, places.log)
-    )
-    start_folder = start_record.start_folder()
-    writable = dict.fromkeys((state, data, start_folder, log))
+    plan, places = start_record.plan_start(), invocation.places
+    state, data = (Path(os.fsdecode(place)) for place in (places.state, places.data))
+    writable = dict.fromkeys((state, data, plan.folder, plan.logs))
     return unit_files.UnitSettings(
-        command=stable_command(
-            sys.argv[0],
-            scripts=Path(sysconfig.get_path("scripts")),
-            environment=Path(sys.prefix),
-            home=Path(os.fsdecode(runtime_dir.home_folder())),
-            search=os.environ.get("PATH", ""),
-        ),
-        environment=start_record.place_variables(),
+        plan,
+        command=installed_command(),
         writable=tuple(
             folder
             for folder in writable
             if not any(folder != other and folder.is_relative_to(other) for other in writable)
         ),
-        stopped=start_folder / start_record.STOPPED_NAME,
-        synced=SyncRecord(invocation.places.state).clients_file,
-        log=log / start_record.LOG_NAME,
-        sync_log=log / sync_control.LOG_NAME,
+        synced=SyncRecord(places.state).clients_file,
         strict=strict,
     )
 
@@ -269,9 +246,9 @@ def _stop_conflicting_daemon(
 
 
 def _ensure_service_runs(
-    invocation: Invocation, managing: ServiceManager, *, changed: bool
+    invocation: Invocation, managing: ServiceManager, wanted: ServiceFiles, *, changed: bool
 ) -> None:
-    for folder in _unit_settings(invocation, strict=False).writable:
+    for folder in wanted.settings.writable:
         ensure_private_folder(folder)  # systemd cannot make a missing folder writable
     if managing.state().is_running and (changed or _is_other_version(invocation)):
         managing.restart()
@@ -288,11 +265,11 @@ def _is_other_version(invocation: Invocation) -> bool:
 
 
 def _retry_without_strict(
-    invocation: Invocation, managing: ServiceManager, failure: StartFailed
+    invocation: Invocation, managing: ServiceManager, wanted: ServiceFiles, failure: StartFailed
 ) -> None:
     (managing.folder / unit_files.STRICT_DROP_IN).unlink()
     managing.load()
-    _ensure_service_runs(invocation, managing, changed=True)
+    _ensure_service_runs(invocation, managing, wanted, changed=True)
     invocation.output.warn(
         [f"the service cannot start with --strict; it runs without it: {failure.message}"]
     )
@@ -330,9 +307,8 @@ def data_folders(invocation: Invocation) -> list[Path]:
 
 def ensure_places_for_purge() -> None:
     """Raise PlacesMismatch if `purge_data` would remove other folders than the daemon's."""
-    if changes := start_record.describe_place_changes():
-        unset = " ".join(f"-u {name}" for name in PLACE_VARIABLES)
-        raise start_record.PlacesMismatch(changes, f"env {unset} rootsd service uninstall --purge")
+    unset = " ".join(f"-u {name}" for name in PLACE_VARIABLES)
+    start_record.refuse_place_changes(f"env {unset} rootsd service uninstall --purge")
 
 
 def ensure_clients_are_disconnected(invocation: Invocation) -> None:

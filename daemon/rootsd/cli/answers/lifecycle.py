@@ -31,8 +31,7 @@ def ensure_running(invocation: Invocation) -> None:
     Raises RootsdError.
     """
     _report_changed_places(invocation)
-    record = start_record.make_start_record()
-    start_record.save_start_record(record)
+    plan = start_record.record_start()
     if _keep_running_daemon(invocation):
         return
     if service := detect.installed_service(os.environ):
@@ -43,7 +42,7 @@ def ensure_running(invocation: Invocation) -> None:
         invocation.output.message("The daemon now runs as a service.")
         return
     if (
-        launcher.start_unless_running(lambda: record, control_client.is_running)
+        launcher.start_unless_running(lambda: plan, control_client.is_running)
         is launcher.StartResult.RUNNING
     ):
         invocation.call(ReloadRequest())  # a bridge has started it in the meantime
@@ -106,6 +105,11 @@ def stop(invocation: Invocation) -> int | None:
     return pid
 
 
+def ensure_places_of_service() -> None:
+    """Raise PlacesMismatch if the service files name other folders than this shell."""
+    start_record.refuse_place_changes("rootsd service install, to use the folders of this shell")
+
+
 def _report_changed_places(invocation: Invocation) -> None:
     """Report folders that change with this start, and folders that this shell does not set.
 
@@ -113,9 +117,7 @@ def _report_changed_places(invocation: Invocation) -> None:
     """
     if changes := start_record.describe_place_changes():
         if detect.installed_service(os.environ):
-            raise start_record.PlacesMismatch(
-                changes, "rootsd service install, to use the folders of this shell"
-            )
+            ensure_places_of_service()
         start_record.ensure_same_places()
         invocation.output.warn([f"{changes}; the daemon now uses the folders of this shell"])
     for name, value in start_record.recorded_places().items():

@@ -16,13 +16,11 @@ from msgspec.structs import replace
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
-from rootsd.processes.own_program import own_command
 from rootsd.service import detect, launcher, start_record
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
-LOG_NAME = "sync.log"
 _STOP_TIMEOUT_S = 20.0
 
 
@@ -39,9 +37,7 @@ def restart(invocation: Invocation) -> None:
     if service is not None and service.restart_sync():
         return
     stop(invocation)
-    daemon = start_record.make_start_record()
-    log = Path(daemon.log).with_name(LOG_NAME)
-    launcher.launch_detached((*own_command(), "sync", "run"), daemon.environment, log)
+    launcher.launch_sync(start_record.plan_start())
 
 
 def stop(invocation: Invocation) -> None:

@@ -17,7 +17,6 @@ from rootsd.cli.answers.connecting import (
     is_tried,
     place_variables,
     print_report,
-    rootsd_command,
 )
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
@@ -34,6 +33,7 @@ from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import ToolAccess
 from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.processes.command_path import installed_command
 
 SECTION = "Set up"
 
@@ -160,7 +160,7 @@ def command(  # noqa: PLR0913 - one for each flag
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     environment = client_environment()
     chosen = _chosen(questions, environment, clients, everything=everything)
-    rootsd = rootsd_command()
+    rootsd = str(installed_command())
     if not dry_run:
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))

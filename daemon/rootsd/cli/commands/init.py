@@ -188,16 +188,15 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
         client_environment,
         found_clients,
         is_tried,
-        rootsd_command,
     )
     from rootsd.connect.wiring import Wired
-    from rootsd.processes.command_path import NoStableCommand
+    from rootsd.processes.command_path import NoStableCommand, installed_command
 
     environment = client_environment()
     connector = ClientConnector(invocation, steps, environment)
     output = invocation.output
     try:
-        rootsd = rootsd_command()
+        rootsd = str(installed_command())
     except NoStableCommand as error:
         output.warn([f"no client is connected: {error.message} (try: {error.remedy})"])
         return

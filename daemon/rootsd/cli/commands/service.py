@@ -259,7 +259,7 @@ def status(invocation: Invocation) -> int:
         warnings=warnings if stale else [],
         extra={
             "active": state.active, "enabled": state.enabled, "sockets": state.sockets,
-            "strict": wanted.is_strict, "pid": state.pid, "restarts": state.restarts,
+            "strict": wanted.settings.strict, "pid": state.pid, "restarts": state.restarts,
             "said": state.status_text, "folder": str(managing.folder),
         },
     )  # fmt: skip

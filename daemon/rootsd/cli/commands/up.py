@@ -144,7 +144,7 @@ def _run_in_foreground(invocation: Invocation) -> int:
     from rootsd.cli.answers.run_daemon import run_in_foreground
     from rootsd.service import start_record
 
-    start_record.save_start_record(start_record.make_start_record())
+    start_record.record_start()
     invocation.output.message("The daemon runs here until Ctrl-C.")
     return run_in_foreground(invocation)
 

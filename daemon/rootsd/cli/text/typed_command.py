@@ -15,7 +15,7 @@ from functools import cache
 
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.verb_names import verb_names
-from rootsd.processes.command_path import COMMAND_NAME
+from rootsd.processes.own_program import COMMAND_NAME
 
 
 def as_typed(text: str) -> str:
