@@ -28,10 +28,10 @@ from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest, encode_request
 from rootsd.wire.requested_scope import RequestedScope, ResumeState
 from support.control_requests import REQUESTS
+from support.golden_files import GOLDEN_FILES
 from support.person import Person
 from support.sample_answers import ANSWERS
 
-GOLDEN = Path(__file__).parent / "cli" / "golden"
 PRINTS_TEXT = {"help"}  # also with --json
 CONTROL = control_schema()
 DEFINITIONS = CONTROL["$defs"]
@@ -145,7 +145,7 @@ def test_a_broken_answer_does_not_fit(method: str) -> None:
     assert [answer for answer in broken if not errors(answer, f"{method}.result")] == []
 
 
-@pytest.mark.parametrize("golden", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("golden", GOLDEN_FILES.values(), ids=lambda path: path.stem)
 def test_the_printed_objects_fit(golden: Path) -> None:
     lines = golden.read_text().partition("--- json\n")[2].splitlines()
     if golden.stem in PRINTS_TEXT:

@@ -1,21 +1,24 @@
-"""The table of verbs and the documentation list the same verbs."""
+"""Every verb keeps the rules that all verbs have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import click
 import pytest
 
+from rootsd.cli import commands
 from rootsd.cli.help_text import EXIT_STATUSES
 from rootsd.cli.main import ALIASES
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import verb_table
 from rootsd.core.errors import ErrorCode, Exit
-from rootsd.wall.session.options import WALL_FLAGS, WALL_VALUES
+from rootsd.wire.registry import REQUEST_TYPES
 from support.fake_daemon import (
     Answer,
     FakeDaemon,
@@ -28,129 +31,6 @@ from support.fake_daemon import (
 from support.sample_answers import ANSWERS
 from support.terminal import Shell
 
-# The flags of each verb, without --help, -h, and the global flags, which every verb has.
-CHOOSING = {
-    "--format",
-    "--risk", "--kind", "--tag", "--under", "--since", "--sort", "--reverse",
-}  # fmt: skip
-DOCUMENTED = {
-    "init": {"--yes", "--dry-run"},
-    "up": {"--foreground", "--dry-run"},
-    "guard": {"--dry-run"},
-    "log": {"--last", "-f", "--follow"},
-    "review": {"--follow"},
-    "ui": {"--host"},
-    "prune": {"--yes", "--dry-run"},
-    "export": {"--code-workspace", "--output"},
-    "undo": {"--yes", "--dry-run"},
-    "down": {"--programs"},
-    "focus": {"--clear", "--now", "--dry-run"},
-    "rename": {"--dry-run"},
-    "tag": {"--rm", "--yes", "--dry-run"},
-    "status": {"--host"},
-    "service": set(),
-    "service install": {"--strict", "--no-strict", "--dry-run"},
-    "service uninstall": {"--purge", "--dry-run"},
-    "service start": set(),
-    "service stop": set(),
-    "service restart": set(),
-    "service status": set(),
-    "service logs": {"-f", "--follow"},
-    "service print": {"--strict", "--no-strict"},
-    "parent": set(),
-    "parent add": {"--depth", "--skip", "--nested", "--mounts", "--project-file", "--dry-run"},
-    "parent rm": {"--dry-run"},
-    "parent ls": set(),
-    "parent set": {"--depth", "--skip", "--nested", "--mounts", "--project-file", "--dry-run"},
-    "config": set(),
-    "config path": set(),
-    "config show": set(),
-    "config check": set(),
-    "config edit": set(),
-    "config get": set(),
-    "config help": set(),
-    "config set": {"--dry-run"},
-    "config unset": {"--dry-run"},
-    "doctor": {"--fix", "--install-profile"},
-    "scan": set(),
-    "pending": {"--count", "--exit-code", "--host", *CHOOSING},
-    "approve": {
-        "--as",
-        "--tag",
-        "--under",
-        "--lapsed",
-        "--all",
-        "--for",
-        "--read-only",
-        "--worktrees",
-        "--incomplete",
-        "--shared-git",
-        "--yes",
-        "--write",
-        "--session",
-        "--session-of",
-        "--always",
-        "--dry-run",
-        "--host",
-    },
-    "deny": {"--yes", "--dry-run", "--host"},
-    "forget": {"--yes", "--dry-run"},
-    "add": {"--name", "--tag", "--dry-run"},
-    "rule": set(),
-    "rule add": {"--yes", "--dry-run"},
-    "rule ls": set(),
-    "rule rm": {"--yes", "--dry-run"},
-    "ls": {"--verdict", "--published", "--paths", "-0", *CHOOSING},
-    "show": set(),
-    "open": {"-0"},
-    "sessions": {"--history", "--last"},
-    "check": {"--write"},
-    "why": set(),
-    "version": set(),
-    "completion": set(),
-    "shell-init": set(),
-    "help": {"--man"},
-    "bridge": {"--any-uri", "--client", "--only"},
-    "run": {
-        "--advisory-access",
-        "--all",
-        "--client-roots",
-        "--confine",
-        "--env",
-        "--keep-cwd",
-        "--name",
-        "--no-confine",
-        "--only",
-        "--workspace",
-        *WALL_FLAGS,
-        *WALL_VALUES,
-    },
-    "hook": {"--strict"},
-    "connect": {
-        "--all",
-        "--wrap",
-        "--no-confine",
-        "--read",
-        "--write",
-        "--keep",
-        "--sync-access",
-        "--hook",
-        "--strict",
-        "--allow-tools",
-        "--yes",
-        "--dry-run",
-    },
-    "disconnect": {"--all", "--unwrap", "--dry-run"},
-    "clients": {"--all", "--no-check"},
-    "sync": set(),
-    "sync status": set(),
-    "sync add": {"--only", "--yes", "--dry-run"},
-    "sync rm": {"--dry-run"},
-    "sync run": set(),
-    "sync withdraw": set(),
-    "confine": {"--all", "--name", "--only", "--show", *WALL_FLAGS, *WALL_VALUES},
-    "daemon": {"--ready-fd", "--detach"},
-}
 EVERYWHERE = {
     "--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input", "-h", "--help",
 }  # fmt: skip
@@ -168,32 +48,34 @@ def flags_of(context: click.Context) -> set[str]:
     }
 
 
-def test_the_documented_flags_are_the_existing_ones() -> None:
-    existing = {path: flags_of(context) - EVERYWHERE for path, context in CONTEXTS.items()}
-    assert existing == DOCUMENTED
+def modules_of_orders() -> Iterator[str]:
+    """Yield the verbs whose modules send an order, which says whether to apply it."""
+    orders = {each for each in REQUEST_TYPES if "effect" in each.__struct_fields__}
+    for verb in verb_names():
+        module = import_module(f"{commands.__name__}.{verb.replace('-', '_')}")
+        if any(isinstance(each, type) and each in orders for each in vars(module).values()):
+            yield verb
 
 
-# Verbs that decide nothing and write neither the configuration nor a system file.
-CHANGES_NOTHING = {
-    "status", "ls", "show", "open", "log", "sessions", "check", "why", "version", "pending",
-    "export", "help", "completion", "shell-init", "config path", "config show", "config check",
-    "config get", "config help", "rule ls", "parent ls",
-    "service status", "service logs", "service print", "sync status",
-    "clients",
-}  # fmt: skip
-# Verbs with a question before each step, and verbs that only start, stop, or read. `doctor`
-# without --fix shows what it would fix.
-NEEDS_NO_REHEARSAL = {
-    "review", "ui", "config edit", "doctor", "scan", "down", "daemon", "bridge", "run",
-    "confine", "hook", "sync run", "sync withdraw", "service start", "service stop",
-    "service restart",
-}  # fmt: skip
+def test_every_verb_that_sends_an_order_or_asks_has_a_dry_run() -> None:
+    rehearsing = {path for path, context in CONTEXTS.items() if "--dry-run" in flags_of(context)}
+    assert len({*modules_of_orders()}) > 8
+    assert {*modules_of_orders()} <= {path.split()[0] for path in rehearsing}
+    assert {
+        path for path, context in CONTEXTS.items() if "--yes" in flags_of(context)
+    } <= rehearsing
 
 
-def test_every_verb_that_changes_something_has_a_dry_run() -> None:
-    groups = {"", "parent", "rule", "config", "service", "sync"}
-    changing = CONTEXTS.keys() - CHANGES_NOTHING - NEEDS_NO_REHEARSAL - groups
-    assert {path for path in CONTEXTS if "--dry-run" in flags_of(CONTEXTS[path])} == changing
+def test_a_result_says_whether_it_is_a_dry_run_where_there_is_one() -> None:
+    # These two print what they did, and no object for a dry run.
+    without_a_result = {"init", "service install"}
+    saying = {path for path, context in CONTEXTS.items() if says_dry_run(context.command)}
+    rehearsing = {path for path, context in CONTEXTS.items() if "--dry-run" in flags_of(context)}
+    assert saying == rehearsing - without_a_result
+
+
+def says_dry_run(command: click.Command) -> bool:
+    return any("dry_run" in get_type_hints(each) for each in getattr(command, "prints", ()))
 
 
 def test_every_verb_takes_the_global_flags() -> None:
