@@ -19,6 +19,7 @@ from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import verb_table
 from rootsd.core.errors import ErrorCode, Exit
 from rootsd.wire.registry import REQUEST_TYPES
+from support.control_requests import is_order
 from support.fake_daemon import (
     Answer,
     FakeDaemon,
@@ -50,7 +51,7 @@ def flags_of(context: click.Context) -> set[str]:
 
 def modules_of_orders() -> Iterator[str]:
     """Yield the verbs whose modules send an order, which says whether to apply it."""
-    orders = {each for each in REQUEST_TYPES if "effect" in each.__struct_fields__}
+    orders = {form for form in REQUEST_TYPES if is_order(form)}
     for verb in verb_names():
         module = import_module(f"{commands.__name__}.{verb.replace('-', '_')}")
         if any(isinstance(each, type) and each in orders for each in vars(module).values()):

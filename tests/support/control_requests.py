@@ -1,7 +1,8 @@
-"""Strategies for all control requests with any values, for Hypothesis."""
+"""All control requests: with any values for Hypothesis, and one of each type."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, get_args, get_origin
 
 from hypothesis import strategies as st
@@ -30,3 +31,22 @@ def _requests_of(form: type[ControlRequest]) -> st.SearchStrategy[ControlRequest
 
 
 REQUESTS: st.SearchStrategy[ControlRequest] = st.sampled_from(REQUEST_TYPES).flatmap(_requests_of)
+
+
+def smallest_request(form: type[ControlRequest], **values: object) -> ControlRequest:
+    """Return a request with `values` and valid values for the other required fields."""
+    required = {f.name: _smallest_value(f.type) for f in fields(form) if f.required}
+    return form(**required | values)
+
+
+def _smallest_value(declared: Any) -> object:  # noqa: ANN401 - whatever type
+    if get_origin(declared) is tuple:
+        return (_smallest_value(get_args(declared)[0]),)
+    if issubclass(declared, Enum):
+        return next(iter(declared))
+    return {str: "x", int: 1}[declared]
+
+
+def is_order(form: type[ControlRequest]) -> bool:
+    """Return whether requests of this type decide something, unless their effect is a dry run."""
+    return "effect" in form.__struct_fields__

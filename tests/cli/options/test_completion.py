@@ -147,7 +147,8 @@ def test_fields_are_completed_one_after_the_other() -> None:
 
 
 def test_every_value_can_be_completed_or_is_free() -> None:
-    completed, free = set(), set()
+    completed: set[str] = set()
+    free: set[str] = set()
     for context in verb_contexts():
         for param in context.command.get_params(context):
             if (isinstance(param, click.Option) and (param.is_flag or param.count)) or isinstance(
