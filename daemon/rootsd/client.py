@@ -14,13 +14,15 @@ docs/reference/python.md is generated from the docstrings of this module.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import select
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -28,18 +30,19 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.link.connect import NotRunning
 from rootsd.link.daemon_link import connect_to_daemon
+from rootsd.link.roots_feed import RootsFeed
 from rootsd.service import autostart
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import (
     INTERNAL_ERROR,
     ErrorResponse,
-    Notification,
     Request,
     Response,
     encode,
     parse,
 )
 from rootsd.wire.requested_scope import parse_scope
+from rootsd.wire.roots_subscription import RootsUpdate
 
 if TYPE_CHECKING:
     from mcp_types import ErrorData, ListRootsResult
@@ -51,10 +54,8 @@ __all__ = [
 
 _TIMEOUT_S = 10.0
 _GRACE_S = 5.0
-_FIRST_PAUSE_S, _PAUSE_S = 0.05, 2.0
-_MAX_RESPONSE_BYTES = 1 << 28
 _HELLO_ID = 0
-_CHANGED = "notifications/roots/list_changed"
+_NOTHING: RootsUpdate[Any] = RootsUpdate((), 0, is_known=False)
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -160,74 +161,48 @@ async def watch_roots(
     Raises RootsdError if no daemon runs at the start, or if the daemon cannot apply `only`, and
     ValueError for the word `tag:` without a tag.
     """
-    greeting = _Greeting(_greeting(only, client, any_uri=any_uri))
+    updates = deque[RootsUpdate[Root]]()
+    errors = deque[RootsdError](maxlen=1)
+    greeting = _greeting(only, client, any_uri=any_uri)
+    feed = RootsFeed(greeting, _roots_of, updates.append, errors.append)
     known: tuple[Root, ...] | None = None
-    lost_at, pause = 0.0, 0.0
-    while True:
-        try:
-            # Try to start a daemon once after each loss.
-            channel = await asyncio.to_thread(_connect, start=not pause)
-        except RootsdError:
-            if known is None:
-                raise
-            if known and time.monotonic() - lost_at > _GRACE_S:
-                known = ()
-                yield known
-        else:
-            async with aclosing(_changes(channel, greeting)) as changes:
-                async for roots in changes:
-                    pause = 0.0
-                    if roots != known:
-                        known = roots
-                        yield roots
-            if not pause:
-                lost_at = time.monotonic()
-        pause = min(max(2 * pause, _FIRST_PAUSE_S), _PAUSE_S)
-        await _wait(pause)
-
-
-@dataclass(slots=True)
-class _Greeting:
-    """The hello for the next connection of one session; None if nothing narrows the roots."""
-
-    hello: hello.Hello | None
-
-
-async def _changes(
-    channel: socket.socket, greeting: _Greeting
-) -> AsyncGenerator[tuple[Root, ...], None]:
-    """Yield the roots whenever the daemon announces a change, until it hangs up."""
-    ids = count(_HELLO_ID + 1)
-    reader, writer = await asyncio.open_unix_connection(sock=channel, limit=_MAX_RESPONSE_BYTES)
+    empty_at = math.inf  # when to yield that nothing is known to be approved
     try:
-        if greeting.hello is None:
-            writer.write(encode(Request(next(ids), "roots/list")))
-        else:
-            writer.write(encode(hello.encode_hello(greeting.hello, _HELLO_ID)))
-        async for line in reader:
-            match parse(line):
-                case (Response(id_) | ErrorResponse(id_)) as answer if (
-                    id_ == _HELLO_ID and greeting.hello
-                ):
-                    greeting.hello = _welcomed(answer, greeting.hello)
-                    writer.write(encode(Request(next(ids), "roots/list")))
-                case Notification(method) if method == _CHANGED:
-                    writer.write(encode(Request(next(ids), "roots/list")))
-                case Response(_, dict() as result):
-                    yield _roots_of(result)
-                case ErrorResponse():
-                    yield ()  # after an error, nothing is known to be approved
-                case _:
-                    pass
-    except OSError:
-        pass
+        while True:
+            await _wait(feed, empty_at)
+            feed.attend()
+            if errors and (known is None or feed.is_refused):
+                raise errors[0]
+            while updates or time.monotonic() >= empty_at:
+                update = updates.popleft() if updates else _NOTHING
+                if update.is_known or feed.is_connected or update is _NOTHING:
+                    empty_at = math.inf
+                    if update.roots != known:
+                        known = update.roots
+                        yield known
+                else:
+                    empty_at = time.monotonic() + _GRACE_S
     finally:
-        writer.close()
+        feed.close()
 
 
-async def _wait(seconds: float) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.Event().wait(), seconds)
+async def _wait(feed: RootsFeed[Root], until: float) -> None:
+    """Wait until `feed` has something to do, and at most until `until`."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    watched = [*feed.interest()]
+    for descriptor, wanted in watched:
+        loop.add_reader(descriptor, ready.set)
+        if wanted & select.POLLOUT:
+            loop.add_writer(descriptor, ready.set)
+    left_s = min(feed.deadline, until) - time.monotonic()
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ready.wait(), None if left_s == math.inf else max(left_s, 0))
+    finally:
+        for descriptor, _ in watched:
+            loop.remove_reader(descriptor)
+            loop.remove_writer(descriptor)
 
 
 def _raw_roots() -> dict[str, Any]:
@@ -235,39 +210,26 @@ def _raw_roots() -> dict[str, Any]:
         return _ask(channel, "roots/list", None)
 
 
-def _connect(*, start: bool = True) -> socket.socket:
+def _connect() -> socket.socket:
     """Return a connection to the daemon, and start one if that is allowed. Raise RootsdError."""
     try:
         channel = connect_to_daemon()
     except NotRunning:
-        if not start:
-            raise
         autostart.start_daemon()
         channel = connect_to_daemon()
     channel.settimeout(_TIMEOUT_S)
     return channel
 
 
-def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello | None:
-    """Return the hello for these arguments, or None. Raise ValueError for an invalid `only`."""
-    greeting = hello.Hello(client=client, scope=parse_scope(only, os.getcwd, any_uri=any_uri))
-    return None if greeting == hello.Hello() else greeting
+def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello:
+    """Return the hello for these arguments. Raise ValueError for an invalid `only`."""
+    return hello.Hello(client=client, scope=parse_scope(only, os.getcwd, any_uri=any_uri))
 
 
-def _greet(channel: socket.socket, greeting: hello.Hello | None) -> None:
-    if greeting is not None:
-        _welcomed(_exchange(channel, hello.encode_hello(greeting, _HELLO_ID)), greeting)
-
-
-def _welcomed(answer: Response | ErrorResponse, greeting: hello.Hello) -> hello.Hello:
-    """Return the hello for the next connection. Raise RootsdError if the daemon refuses to
-    narrow.
-    """
-    if isinstance(answer, Response):
-        return hello.resume_hello(greeting, answer.result)
-    if greeting.scope.narrows:
-        raise RootsdError(f"the daemon cannot narrow this: {answer.message}", "rootsd up")
-    return greeting
+def _greet(channel: socket.socket, greeting: hello.Hello) -> None:
+    answer = _exchange(channel, hello.encode_hello(greeting, _HELLO_ID))
+    if isinstance(answer, ErrorResponse) and greeting.scope.narrows:
+        raise hello.scope_refusal(answer)
 
 
 def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> dict[str, Any]:
@@ -299,8 +261,12 @@ def _exchange(channel: socket.socket, request: Request) -> Response | ErrorRespo
     raise DaemonUnreachable("the daemon hung up before it answered", "rootsd status")
 
 
-def _roots_of(result: dict[str, Any]) -> tuple[Root, ...]:
-    return tuple(_root_of(item, item.get("_meta") or {}) for item in result.get("roots") or ())
+def _roots_of(result: object) -> tuple[Root, ...]:
+    match result:
+        case {"roots": list() as items}:
+            return tuple(_root_of(item, item.get("_meta") or {}) for item in items)
+        case _:
+            return ()
 
 
 def _root_of(item: dict[str, Any], meta: dict[str, Any]) -> Root:

@@ -15,7 +15,7 @@ from rootsd.proxy.run.restart import RestartPolicy
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, RootsProvider
 from rootsd.proxy.run.session import RunSession
-from rootsd.proxy.run.subscription import RootsUpdate
+from rootsd.wire.roots_subscription import RootsUpdate
 from support.bridges import META_2026, Message, notice, reply, request
 
 NOWHERE = b"/run/nowhere"

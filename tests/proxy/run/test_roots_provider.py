@@ -10,7 +10,7 @@ from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootsFilter, RootsProvider
-from rootsd.proxy.run.subscription import RootsUpdate
+from rootsd.wire.roots_subscription import RootsUpdate
 from support.bridges import fault, notice, reply, request
 from support.run_session_harness import (
     API,

@@ -8,8 +8,8 @@ decides when it goes on, and `router` decides what goes on. The server's message
 same way. `input_required` supports the router for roots requests of MCP 2026-07-28, and
 `rootsd.proxy.replay` restores the session at a restarted server.
 
-The approved roots take this path: `roots_feed` gets them from the daemon, and `subscription`
-parses them. A server behind a `wall` gets those that the kernel shows. `roots` narrows them and
-answers the server. `readiness` holds calls until the server has loaded them. `restart` decides
-whether the server must be restarted with a new `command`, and `process` starts it.
+The approved roots take this path: `rootsd.link.roots_feed` gets them from the daemon. A server
+behind a `wall` gets those that the kernel shows. `roots` narrows them and answers the server.
+`readiness` holds calls until the server has loaded them. `restart` decides whether the server must
+be restarted with a new `command`, and `process` starts it.
 """

@@ -24,17 +24,18 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.link.daemon_link import is_readable
+from rootsd.link.roots_feed import RootsFeed
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
 from rootsd.proxy.run.process import ServerProcess, ServerSandbox, enlarge_pipe
-from rootsd.proxy.run.roots import WallState
-from rootsd.proxy.run.roots_feed import RootsFeed, report_error
+from rootsd.proxy.run.refusal import report_error
+from rootsd.proxy.run.roots import RootFolder, WallState, parse_daemon_roots
 from rootsd.proxy.run.session import RunSession
-from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
 from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
+from rootsd.wire.roots_subscription import RootsUpdate
 
 
 class ServerRootsSource(Protocol):
@@ -221,7 +222,9 @@ class RunProxy:
         self._source: ServerRootsSource
         self._wall: Wall | None = None
         if isinstance(origin, Hello):
-            self._source = RootsFeed(origin, self._on_roots, session.roots_outdated)
+            self._source = RootsFeed(
+                origin, parse_daemon_roots, self._on_roots, report_error, session.roots_outdated
+            )
         else:
             self._source = self._wall = origin
         self._needs_roots = needs_roots
@@ -353,7 +356,7 @@ class RunProxy:
 
     # Input
 
-    def _on_roots(self, update: RootsUpdate) -> None:
+    def _on_roots(self, update: RootsUpdate[RootFolder]) -> None:
         self._session.roots_updated(update, time.monotonic())
         if self._needs_roots:
             self._needs_roots = False

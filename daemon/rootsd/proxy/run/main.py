@@ -66,8 +66,7 @@ def main(argv: list[str]) -> int:
 def _failed(error: RootsdError) -> int:
     """Report why no server runs, also to the client. Return the exit status."""
     # Imported here, because they are rarely needed.
-    from rootsd.proxy.run.refusal import refuse_client  # noqa: PLC0415
-    from rootsd.proxy.run.roots_feed import report_error  # noqa: PLC0415
+    from rootsd.proxy.run.refusal import refuse_client, report_error  # noqa: PLC0415
 
     report_error(error)
     if isinstance(error, ServerStartFailed):  # the proxy has told the client

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 from collections.abc import Iterator
 
 from rootsd.core.errors import RootsdError
@@ -19,6 +20,11 @@ from rootsd.wire.mcp_messages import encode_error
 _FIRST_REQUEST_S = 2.0
 """How long to wait for a first request. A client sends one at once."""
 _MAX_READ = 1 << 20
+
+
+def report_error(error: RootsdError) -> None:
+    """Print an error to standard error, which the server shares."""
+    sys.stderr.write(f"rootsd run: {error.message}; try: {error.remedy}\n")
 
 
 def refuse_client(error: RootsdError) -> None:

@@ -35,7 +35,6 @@ from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
 from rootsd.proxy.run.router import MessageRouter
-from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.wire import jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
@@ -51,6 +50,7 @@ from rootsd.wire.jsonrpc import (
     parse_repaired,
     parse_strict,
 )
+from rootsd.wire.roots_subscription import RootsUpdate
 
 ForwardMember = Callable[[bytes, Message | Malformed, float], bytes | None]
 
@@ -217,11 +217,11 @@ class RunSession:
         """Note that the last update may no longer be true. Calls wait for the next update."""
         self._gate.roots_outdated = True
 
-    def roots_updated(self, update: RootsUpdate, now: float) -> None:
+    def roots_updated(self, update: RootsUpdate[RootFolder], now: float) -> None:
         """Apply an update of the approved roots."""
         self._gate.roots_outdated = not update.is_current
         if update.is_known:
-            self._provider.set_approved(update.folders)
+            self._provider.set_approved(update.roots)
         else:
             self._provider.forget_approved()
         self._apply_roots(now)

@@ -1,47 +1,51 @@
-"""Keep `rootsd run` informed about the approved roots, across restarts of the daemon.
+"""Keep a program informed about the approved roots on `mcp.sock`, across restarts of the daemon.
 
 The feed joins two parts: `DaemonLink` moves bytes and reconnects, `RootsSubscription` speaks the
-protocol. The feed itself adds the time limits. A call never waits forever on a daemon that is
-gone, that hangs, or that ends as soon as it is asked. When a limit is over, the feed reports that
-nothing is approved, which is the safe answer.
+protocol. The feed itself adds the time limits. Nobody waits forever on a daemon that is gone, that
+hangs, or that ends as soon as it is asked. When a limit is over, the feed reports that nothing is
+approved, which is the safe answer.
 """
 
 from __future__ import annotations
 
 import math
 import select
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Generic
 
 from rootsd.core.errors import RootsdError
 from rootsd.link.daemon_link import DaemonLink, connect_to_daemon
 from rootsd.link.reconnect import GRACE_S
-from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
 from rootsd.wire.hello import OPEN_FOLDER_REASON, Hello, encode_proposed_folder
 from rootsd.wire.jsonrpc import LineReader, encode
+from rootsd.wire.roots_subscription import Root, RootsSubscription, RootsUpdate
 
 _MAX_RESPONSE_BYTES = 1 << 28
 _CONNECT_TIMEOUT_S = 0.1
 """How long to wait for a daemon with a full backlog. All pipes stand still meanwhile."""
 
 
-class RootsFeed:
-    """A source of root updates. The proxy's poll(2) loop drives it.
+class RootsFeed(Generic[Root]):
+    """A source of root updates. A poll(2) loop drives it.
 
-    `on_roots` is called with each update. `on_outdated` is called when the last update may no
-    longer be true; the next update follows within a bounded time.
+    `read` reads an answer of the daemon; see RootsSubscription. `on_roots` is called with each
+    update, and `on_error` with the reason why no roots are known. `on_outdated` is called when the
+    last update may no longer be true; the next update follows within a bounded time.
     """
 
     def __init__(
         self,
         greeting: Hello,
-        on_roots: Callable[[RootsUpdate], None],
-        on_outdated: Callable[[], None],
+        read: Callable[[object], tuple[Root, ...]],
+        on_roots: Callable[[RootsUpdate[Root]], None],
+        on_error: Callable[[RootsdError], None],
+        on_outdated: Callable[[], None] = lambda: None,
     ) -> None:
-        self._subscription = RootsSubscription(greeting)
+        self._subscription = RootsSubscription(greeting, read)
         self._on_roots = on_roots
+        self._on_error = on_error
         self._on_outdated = on_outdated
         connect = partial(connect_to_daemon, _CONNECT_TIMEOUT_S)
         self._link = DaemonLink(self._connected, self._unreachable, connect)
@@ -54,6 +58,16 @@ class RootsFeed:
         # Treat the start like a loss a moment ago, so that requests wait for a daemon.
         self._link.policy.connected()
         self._link.policy.lost(time.monotonic(), useful=True)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a daemon is connected."""
+        return self._link.connection is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the feed has ended, because a daemon cannot narrow its roots."""
+        return self._link.is_refused
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""
@@ -129,7 +143,7 @@ class RootsFeed:
 
     def _unreachable(self, error: RootsdError) -> None:
         if self._has_given_up and self._error is None:
-            report_error(error)  # The feed gave up before it knew the reason.
+            self._on_error(error)  # The feed gave up before it knew the reason.
         self._error = error
         if self._link.start_error is not None and not self._has_given_up:
             self._give_up()
@@ -138,7 +152,7 @@ class RootsFeed:
         """Report that nothing is approved, because no daemon can say what is."""
         self._has_given_up = True
         if self._error is not None:
-            report_error(self._error)
+            self._on_error(self._error)
         self._update(self._subscription.give_up())
 
     def _check_timeout(self) -> None:
@@ -151,7 +165,7 @@ class RootsFeed:
         elif now >= self._response_due:
             self._is_hung = True
             self._response_due = math.inf
-            report_error(RootsdError("rootsd does not answer", "rootsd status"))
+            self._on_error(RootsdError("rootsd does not answer", "rootsd status"))
             self._update(self._subscription.give_up())
 
     def _check_outdated(self) -> None:
@@ -159,7 +173,7 @@ class RootsFeed:
             self._outdated_until = min(self._outdated_until, time.monotonic() + 2 * GRACE_S)
             self._on_outdated()
 
-    def _update(self, update: RootsUpdate) -> None:
+    def _update(self, update: RootsUpdate[Root]) -> None:
         if update.is_current:
             self._outdated_until = math.inf
         self._on_roots(update)
@@ -200,8 +214,3 @@ class RootsFeed:
         self._subscription.connection_lost()
         self._check_outdated()
         self._link.policy.lost(time.monotonic(), useful=self._subscription.useful)
-
-
-def report_error(error: RootsdError) -> None:
-    """Print an error to standard error, which the server shares."""
-    sys.stderr.write(f"rootsd run: {error.message}; try: {error.remedy}\n")

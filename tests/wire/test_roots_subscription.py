@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from rootsd.proxy.run.roots import RootFolder
-from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
+from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
 from rootsd.wire.hello import Hello, ScopeRefused
 from rootsd.wire.requested_scope import RequestedScope
+from rootsd.wire.roots_subscription import RootsSubscription, RootsUpdate
 from support.bridges import Message, fault, notice, reply
 
 API = RootFolder(b"/src/api", "api")
@@ -19,11 +19,15 @@ LISTED = {
 CHANGED = notice("notifications/roots/list_changed")
 
 
+def subscribed(greeting: Hello) -> RootsSubscription[RootFolder]:
+    return RootsSubscription(greeting, parse_daemon_roots)
+
+
 def said(data: bytes) -> list[Message]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def greeted(subscription: RootsSubscription) -> Message:
+def greeted(subscription: RootsSubscription[RootFolder]) -> Message:
     """Connect a daemon, answer its hello, and return its first query."""
     hello, question = said(subscription.connected())
     assert hello["method"] == "rootsd/hello"
@@ -32,7 +36,7 @@ def greeted(subscription: RootsSubscription) -> Message:
 
 
 def test_a_daemon_is_queried_at_once_and_after_each_notification() -> None:
-    subscription = RootsSubscription(Hello(client="x", scope=RequestedScope(names=("api",))))
+    subscription = subscribed(Hello(client="x", scope=RequestedScope(names=("api",))))
     assert not subscription.useful
     question = greeted(subscription)
     assert subscription.useful
@@ -45,7 +49,7 @@ def test_a_daemon_is_queried_at_once_and_after_each_notification() -> None:
 
 
 def test_each_request_is_answered_by_its_own_query() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     first = greeted(subscription)
     wish = said(subscription.query())[0]
     assert subscription.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
@@ -54,7 +58,7 @@ def test_each_request_is_answered_by_its_own_query() -> None:
 
 
 def test_roots_are_outdated_until_the_response_to_a_change() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     question = greeted(subscription)
     assert not subscription.is_outdated, "nothing is known that could be wrong"
     subscription.take(reply(question["id"], LISTED))
@@ -71,7 +75,7 @@ def test_roots_are_outdated_until_the_response_to_a_change() -> None:
 
 
 def test_the_response_to_a_later_query_is_current_too() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     question = greeted(subscription)
     subscription.take(reply(question["id"], LISTED))
     (after_news,) = said(subscription.take(CHANGED)[1])
@@ -81,7 +85,7 @@ def test_the_response_to_a_later_query_is_current_too() -> None:
 
 
 def test_roots_are_outdated_after_a_loss_until_an_update_or_give_up() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     question = greeted(subscription)
     subscription.connection_lost()
     assert not subscription.is_outdated, "nothing was told"
@@ -98,7 +102,7 @@ def test_roots_are_outdated_after_a_loss_until_an_update_or_give_up() -> None:
 
 
 def test_an_error_of_the_daemon_means_no_roots() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     question = greeted(subscription)
     assert subscription.take(fault(question["id"], -32603)) == (
         RootsUpdate((), 0, is_known=False),
@@ -107,7 +111,7 @@ def test_an_error_of_the_daemon_means_no_roots() -> None:
 
 
 def test_requests_survive_the_loss_of_a_daemon() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     greeted(subscription)
     subscription.query()
     subscription.query()
@@ -118,7 +122,7 @@ def test_requests_survive_the_loss_of_a_daemon() -> None:
 
 
 def test_giving_up_answers_requests_without_roots() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     subscription.query_later()
     assert subscription.give_up() == RootsUpdate((), 1, is_known=False)
     assert subscription.give_up() == RootsUpdate((), 0, is_known=False)
@@ -130,11 +134,11 @@ def test_giving_up_answers_requests_without_roots() -> None:
 
 
 def test_a_daemon_without_hello_is_used_unless_the_scope_narrows() -> None:
-    subscription = RootsSubscription(Hello(client="x"))
+    subscription = subscribed(Hello(client="x"))
     hello, question = said(subscription.connected())
     assert subscription.take(fault(hello["id"], -32601)) == (None, b"")
     assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    narrow = RootsSubscription(Hello(scope=RequestedScope(tags=("work",))))
+    narrow = subscribed(Hello(scope=RequestedScope(tags=("work",))))
     hello, _ = said(narrow.connected())
     with pytest.raises(ScopeRefused, match="too old"):
         narrow.take(fault(hello["id"], -32601))
@@ -142,13 +146,13 @@ def test_a_daemon_without_hello_is_used_unless_the_scope_narrows() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", notice("x"), reply(99, LISTED), b"\xff"])
 def test_other_lines_are_ignored(line: bytes) -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     greeted(subscription)
     assert subscription.take(line) == (None, b"")
 
 
 def test_the_roots_of_the_server_are_reported_to_every_daemon() -> None:
-    subscription = RootsSubscription(Hello())
+    subscription = subscribed(Hello())
     (told,) = said(subscription.report(["api", "web"]))
     assert told["method"] == "rootsd/told"
     assert told["params"] == {"roots": 2, "names": ["api", "web"]}

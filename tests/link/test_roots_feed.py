@@ -5,34 +5,39 @@ from __future__ import annotations
 import math
 import select
 import time
+from collections.abc import Callable
 
 import pytest
 
-from rootsd.link import daemon_link, reconnect
+from rootsd.link import daemon_link, reconnect, roots_feed
 from rootsd.link.daemon_link import AutostartProcess
-from rootsd.proxy.run import roots_feed
-from rootsd.proxy.run.roots_feed import RootsFeed
-from rootsd.proxy.run.subscription import RootsUpdate
+from rootsd.link.roots_feed import RootsFeed
+from rootsd.proxy.run.refusal import report_error
+from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
+from rootsd.wire.roots_subscription import RootsUpdate
 from support.bridges import HANG_GUARD_S, Daemon, daemons, fault, notice, reply
 
 LISTED = {
     "roots": [{"uri": "file:///src/api", "name": "api", "_meta": {"rootsd/access": "read-write"}}]
 }
+Update = RootsUpdate[RootFolder]
 NONE: dict[str, list[str]] = {"roots": []}
 
 
 @pytest.fixture
-def told() -> list[RootsUpdate]:
+def told() -> list[Update]:
     return []
 
 
-def ignored() -> None:
-    """Ignore that the roots are outdated."""
+def a_feed(
+    greeting: Hello, told: list[Update], on_outdated: Callable[[], None] = lambda: None
+) -> RootsFeed[RootFolder]:
+    return RootsFeed(greeting, parse_daemon_roots, told.append, report_error, on_outdated)
 
 
-def turn_until(feed: RootsFeed, count: int, told: list[RootsUpdate]) -> list[RootsUpdate]:
+def turn_until(feed: RootsFeed[RootFolder], count: int, told: list[Update]) -> list[Update]:
     """Run the feed until it has sent `count` updates, and return them."""
     deadline = time.monotonic() + HANG_GUARD_S
     while len(told) < count:
@@ -41,7 +46,7 @@ def turn_until(feed: RootsFeed, count: int, told: list[RootsUpdate]) -> list[Roo
     return told
 
 
-def turn(feed: RootsFeed) -> None:
+def turn(feed: RootsFeed[RootFolder]) -> None:
     """Wait for what the feed waits for, and let it work."""
     poll = select.poll()
     for descriptor, wanted in feed.interest():
@@ -50,8 +55,8 @@ def turn(feed: RootsFeed) -> None:
     feed.attend()
 
 
-def names(told: list[RootsUpdate]) -> list[list[str]]:
-    return [[folder.name for folder in each.folders] for each in told]
+def names(told: list[Update]) -> list[list[str]]:
+    return [[folder.name for folder in each.roots] for each in told]
 
 
 def greet(daemon: Daemon) -> None:
@@ -64,7 +69,7 @@ def answer(daemon: Daemon, result: object) -> None:
     daemon.say(reply(asked["id"], result))
 
 
-def test_each_update_of_the_daemon_is_passed_on(told: list[RootsUpdate]) -> None:
+def test_each_update_of_the_daemon_is_passed_on(told: list[Update]) -> None:
     def tells(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
@@ -74,7 +79,7 @@ def test_each_update_of_the_daemon_is_passed_on(told: list[RootsUpdate]) -> None
         daemon.rest()
 
     with daemons(tells):
-        feed = RootsFeed(Hello(client="x"), told.append, ignored)
+        feed = a_feed(Hello(client="x"), told)
         assert names(turn_until(feed, 2, told)) == [["api"], []]
         feed.query()
         turn_until(feed, 3, told)
@@ -83,7 +88,7 @@ def test_each_update_of_the_daemon_is_passed_on(told: list[RootsUpdate]) -> None
 
 
 def test_queries_survive_the_loss_of_a_daemon(
-    told: list[RootsUpdate],
+    told: list[Update],
 ) -> None:
     def dies(daemon: Daemon) -> None:
         greet(daemon)
@@ -96,7 +101,7 @@ def test_queries_survive_the_loss_of_a_daemon(
         daemon.rest()
 
     with daemons(dies, lives):
-        feed = RootsFeed(Hello(), told.append, ignored)
+        feed = a_feed(Hello(), told)
         turn_until(feed, 1, told)
         feed.query()
         assert names(turn_until(feed, 2, told)) == [["api"], []]
@@ -105,7 +110,7 @@ def test_queries_survive_the_loss_of_a_daemon(
 
 
 def test_roots_are_outdated_from_a_notification_to_the_next_update(
-    told: list[RootsUpdate],
+    told: list[Update],
 ) -> None:
     doubts: list[int] = []
 
@@ -119,7 +124,7 @@ def test_roots_are_outdated_from_a_notification_to_the_next_update(
         answer(daemon, LISTED)
 
     with daemons(tells):
-        feed = RootsFeed(Hello(), told.append, lambda: doubts.append(len(told)))
+        feed = a_feed(Hello(), told, lambda: doubts.append(len(told)))
         turn_until(feed, 3, told)
     assert [each.is_current for each in told] == [True, False, True]
     turn_until(feed, 4, told)  # the daemon is gone, and nobody knows what holds
@@ -129,7 +134,7 @@ def test_roots_are_outdated_from_a_notification_to_the_next_update(
 
 
 def test_a_series_of_crashing_daemons_is_given_up(
-    told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
+    told: list[Update], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tells(daemon: Daemon) -> None:
         greet(daemon)
@@ -139,7 +144,7 @@ def test_a_series_of_crashing_daemons_is_given_up(
         daemon.hear()
 
     with daemons(tells, *[ends] * 6):
-        feed = RootsFeed(Hello(), told.append, ignored)
+        feed = a_feed(Hello(), told)
         turn_until(feed, 1, told)
         monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
         assert names(turn_until(feed, 2, told)) == [["api"], []]
@@ -149,14 +154,14 @@ def test_a_series_of_crashing_daemons_is_given_up(
 
 
 def test_nothing_is_approved_if_no_daemon_comes_back(
-    told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    told: list[Update], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def dies(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
 
     with daemons(dies):
-        feed = RootsFeed(Hello(), told.append, ignored)
+        feed = a_feed(Hello(), told)
         turn_until(feed, 1, told)
         monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
     assert names(turn_until(feed, 2, told)) == [["api"], []]
@@ -171,7 +176,7 @@ def test_nothing_is_approved_if_no_daemon_comes_back(
 
 
 def test_a_hung_daemon_counts_as_lost_until_it_answers(
-    told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
+    told: list[Update], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hangs(daemon: Daemon) -> None:
         greet(daemon)
@@ -182,7 +187,7 @@ def test_a_hung_daemon_counts_as_lost_until_it_answers(
         daemon.rest()
 
     with daemons(hangs):
-        feed = RootsFeed(Hello(), told.append, ignored)
+        feed = a_feed(Hello(), told)
         turn_until(feed, 1, told)
         monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
         feed.query()
@@ -201,10 +206,10 @@ def test_a_hung_daemon_counts_as_lost_until_it_answers(
 
 
 def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
-    told: list[RootsUpdate], capsys: pytest.CaptureFixture[str]
+    told: list[Update], capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = time.monotonic()
-    feed = RootsFeed(Hello(), told.append, ignored)
+    feed = a_feed(Hello(), told)
     feed.query()
     assert turn_until(feed, 1, told) == [RootsUpdate((), 1, is_known=False)]
     assert time.monotonic() - begin < reconnect.GRACE_S
@@ -221,14 +226,14 @@ def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
 
 
 def test_a_daemon_that_cannot_narrow_is_refused(
-    told: list[RootsUpdate], capsys: pytest.CaptureFixture[str]
+    told: list[Update], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuses(daemon: Daemon) -> None:
         hello = daemon.hear()
         daemon.say(fault(hello["id"], -32601), reply(daemon.hear()["id"], LISTED))
 
     with daemons(refuses):
-        feed = RootsFeed(Hello(scope=RequestedScope(names=("api",))), told.append, ignored)
+        feed = a_feed(Hello(scope=RequestedScope(names=("api",))), told)
         assert turn_until(feed, 1, told) == [RootsUpdate((), 0, is_known=False)]
         assert "cannot narrow" in capsys.readouterr().err
         assert list(feed.interest()) == []
@@ -236,7 +241,7 @@ def test_a_daemon_that_cannot_narrow_is_refused(
         assert told == [RootsUpdate((), 0, is_known=False), RootsUpdate((), 1, is_known=False)]
 
 
-def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> None:
+def test_a_folder_is_proposed_to_a_connected_daemon(told: list[Update]) -> None:
     seen: list[str] = []
 
     def listens(daemon: Daemon) -> None:
@@ -244,7 +249,7 @@ def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> 
         answer(daemon, LISTED)
         seen.append(daemon.hear()["params"]["path"])
 
-    feed = RootsFeed(Hello(), told.append, ignored)
+    feed = a_feed(Hello(), told)
     feed.propose("/early")
     with daemons(listens):
         turn_until(feed, 1, told)
@@ -254,11 +259,11 @@ def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> 
 
 
 def test_a_start_that_never_ends_is_given_up(
-    told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
+    told: list[Update], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
     monkeypatch.setattr(daemon_link, "AutostartProcess", _Endless)
-    feed = RootsFeed(Hello(), told.append, ignored)
+    feed = a_feed(Hello(), told)
     assert turn_until(feed, 1, told) == [RootsUpdate((), 0, is_known=False)]
 
 

@@ -1,8 +1,10 @@
-"""Query the daemon for the roots and follow their changes. Pure.
+"""Query the daemon for the roots on `mcp.sock`, and follow their changes. Pure.
 
-The subscription takes lines and returns bytes and updates. A client of `mcp.sock` that has sent
-`roots/list` gets a notification of each change from then on. So a subscription is one query, and
-one more query after each notification. After a loss, the next daemon gets the query again.
+This is for programs that may run behind a wall, where there is no other socket: `rootsd run` and
+`rootsd.client`. The subscription takes lines and returns bytes and updates. A client of `mcp.sock`
+that has sent `roots/list` gets a notification of each change from then on. So a subscription is
+one query, and one more query after each notification. After a loss, the next daemon gets the query
+again.
 
 The roots are outdated between a notification and the response to the query that follows it. Calls
 of the MCP client wait during that time.
@@ -11,10 +13,9 @@ of the MCP client wait during that time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
-from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 from rootsd.wire.mcp_messages import ROOTS_CHANGED
@@ -22,29 +23,36 @@ from rootsd.wire.mcp_messages import ROOTS_CHANGED
 _HELLO = 0
 
 
-class RootsUpdate(NamedTuple):
+Root = TypeVar("Root")
+
+
+class RootsUpdate(NamedTuple, Generic[Root]):
     """The approved roots.
 
     `requests` counts the queries of the server that this update answers. `is_current` is false if
     a change was announced after the query; then another update follows. `is_known` is false if no
-    daemon has said what is approved; then there are no folders.
+    daemon has said what is approved; then there are no roots.
     """
 
-    folders: tuple[RootFolder, ...]
+    roots: tuple[Root, ...]
     requests: int
     is_current: bool = True
     is_known: bool = True
 
 
-class RootsSubscription:
-    """One proxy's view of the daemon. Pass it each line, and each change of the connection."""
+class RootsSubscription(Generic[Root]):
+    """One program's view of the daemon. Pass it each line, and each change of the connection.
 
-    def __init__(self, greeting: hello.Hello) -> None:
+    `read` returns the roots in an answer to `roots/list`; none for other values.
+    """
+
+    def __init__(self, greeting: hello.Hello, read: Callable[[object], tuple[Root, ...]]) -> None:
         self.useful = False
         """Whether this daemon has answered anything."""
         self.is_outdated = False
         """Whether the last update may no longer be true."""
         self._greeting = greeting
+        self._read = read
         self._ids = _HELLO
         self._has_roots = False
         self._current_from_id = _HELLO  # responses to older queries are outdated
@@ -75,7 +83,7 @@ class RootsSubscription:
         self._unsent_requests += sum(requests for _, requests in self._queries)
         self._queries.clear()
 
-    def give_up(self) -> RootsUpdate:
+    def give_up(self) -> RootsUpdate[Root]:
         """Return an update without roots, because no daemon can say what is approved.
 
         It answers all open queries. A response that comes later still updates the roots.
@@ -98,7 +106,7 @@ class RootsSubscription:
         )
         return self._report
 
-    def take(self, line: bytes) -> tuple[RootsUpdate | None, bytes]:
+    def take(self, line: bytes) -> tuple[RootsUpdate[Root] | None, bytes]:
         """Return the update in a line of the daemon, if any, and what to send to the daemon.
 
         Raise hello.ScopeRefused if the daemon would return more roots than the scope allows.
@@ -120,11 +128,11 @@ class RootsSubscription:
                 asked, requests = self._queries.popleft()
                 # After an error, nothing is known to be approved.
                 result = answer.result if isinstance(answer, Response) else None
-                folders = parse_daemon_roots(result)
-                self._has_roots = bool(folders)
+                roots = self._read(result)
+                self._has_roots = bool(roots)
                 self.is_outdated = self.is_outdated and asked < self._current_from_id
                 is_known = isinstance(answer, Response)
-                return RootsUpdate(folders, requests, not self.is_outdated, is_known), b""
+                return RootsUpdate(roots, requests, not self.is_outdated, is_known), b""
             case _:
                 pass
         return None, b""
