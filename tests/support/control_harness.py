@@ -232,7 +232,7 @@ class FakeDaemonControl:
     def mark_degraded_seen(self) -> None:
         pass
 
-    async def reload(self, actor: Actor | None = None) -> None:
+    async def reload(self, actor: Actor | None, /) -> None:
         del actor
         self.told.append("reload")
 

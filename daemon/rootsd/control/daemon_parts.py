@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -62,7 +62,7 @@ class DaemonControl(Protocol):
     def left_behind(self) -> LeftBehind:
         """Return what programs behind the wall left behind. Call it in a thread."""
 
-    async def reload(self, actor: Actor | None = None) -> None:
+    def reload(self, actor: Actor | None, /) -> Awaitable[None]:
         """Read the configuration again, by order of `actor`.
 
         Raises BadConfig. The old configuration then stays.

@@ -24,7 +24,7 @@ waiter ends the program: nobody could take a folder away any more.
 **Changes.** The warden's tree is a shared mount, and the trees of the programs are slaves of it.
 One mount or unmount in the warden appears in all of them, and in namespaces that the programs make
 themselves. So a grant or revoke is one system call, and no process enters another's namespace.
-See `kernel.tree`.
+See `kernel.skeleton` and `kernel.points`.
 
 **Revocation.** A lazy unmount takes away the path, but not open folders and working directories.
 One rule of Landlock does: it allows everything below `/`. A detached folder is below nothing. See
