@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from rootsd.core.access import Access
 from rootsd.core.decide import (
+    CREATION_WINDOW_NS,
     DecisionContext,
     InheritanceBlocker,
     Judgment,
     VerdictReason,
     approving_rule,
+    bulk_approval_blocker,
     inheritance_blocker,
     is_published,
     judge,
@@ -36,9 +38,10 @@ from rootsd.core.model import (
     ProjectKind,
     Rule,
     Ruling,
+    SessionKey,
     Verdict,
 )
-from support.core_samples import ANN, NOW, UNIDENTIFIABLE, identity, tree
+from support.core_samples import AFTER_NS, ANN, BEFORE_NS, NOW, UNIDENTIFIABLE, identity, tree
 
 PATH = b"/w/a/b"
 MAIN = b"/v/main"
@@ -257,3 +260,109 @@ def test_a_root_has_the_fields_that_clients_see() -> None:
     assert (root.kind, root.access, root.tags) == (ProjectKind.GIT, Access.READ, ("work",))
     granted = root_of(project(Ruling(grants=(BY_RULE,))))
     assert (granted.name, granted.access) == ("/w/a/b", Access.READ_WRITE)
+
+
+def worktree(path: bytes = PATH, main: bytes = MAIN, born_ns: int = AFTER_NS) -> Project:
+    observed = replace(LINKED, identity=tree(1, born_ns), main_checkout=main)
+    return project(Ruling(), observed, path)
+
+
+def above(
+    *inner: Project, parents: tuple[bytes, ...] = (), since_ns: int = SINCE
+) -> DecisionContext:
+    """Return a context in which MAIN is approved, and PATH contains the projects `inner`."""
+    return replace(
+        around(approved={MAIN: since_ns}.get),
+        projects_below=lambda path: inner if path == PATH else (),
+        parents=parents,
+    )
+
+
+def known_as(identity: Identity | None) -> Project:
+    return project(Ruling(), replace(LINKED, identity=identity))
+
+
+def lapsed(reason: LapseReason) -> Project:
+    return replace(worktree(), ruling=Ruling(lapse=Lapse(reason, NOW)))
+
+
+NEW = tree(1)
+BORN = NEW.born_ns or 0
+EDGE = BORN + CREATION_WINDOW_NS
+Blocker = InheritanceBlocker
+INSIDE = PATH + b"/in"
+OLD = worktree(INSIDE, born_ns=BEFORE_NS)
+
+
+@pytest.mark.parametrize(
+    ("known", "surroundings", "inherits", "in_bulk"),
+    [
+        pytest.param(worktree(), above(), None, None, id="a new worktree"),
+        pytest.param(project(Ruling()), above(), None, None, id="no worktree"),
+        pytest.param(
+            project(Ruling()), above(parents=(PATH,)), None, Blocker.PARENT, id="a parent"
+        ),
+        pytest.param(
+            worktree(), above(parents=(INSIDE,)), Blocker.PARENT, Blocker.PARENT, id="holds parent"
+        ),
+        pytest.param(worktree(), above(parents=(b"/w",)), None, None, id="lies in a parent"),
+        pytest.param(
+            worktree(b"/v"), above(), Blocker.HOLDS_MAIN, Blocker.HOLDS_MAIN, id="holds main"
+        ),
+        pytest.param(
+            worktree(main=b"/v/other"), above(), None, None, id="its main is not approved"
+        ),
+        *(
+            pytest.param(known_as(each), above(), blocker, blocker, id=name)
+            for name, each, blocker in (
+                ("no identity", None, Blocker.NO_BIRTH_TIMES),
+                ("folder unborn", replace(NEW, born_ns=None), Blocker.NO_BIRTH_TIMES),
+                ("file unborn", replace(NEW, git_born_ns=None), Blocker.NO_BIRTH_TIMES),
+                ("no entry", replace(NEW, git_target=None), Blocker.NO_BIRTH_TIMES),
+                ("in the window", replace(NEW, born_ns=EDGE), None),
+                ("after the window", replace(NEW, born_ns=EDGE + 1), Blocker.BORN_APART),
+            )
+        ),
+        pytest.param(
+            lapsed(LapseReason.RETARGETED), above(), Blocker.REPLACED, Blocker.REPLACED,
+            id="retargeted",
+        ),
+        pytest.param(lapsed(LapseReason.REPLACED), above(), None, None, id="another lapse"),
+        pytest.param(
+            worktree(), above(since_ns=AFTER_NS), Blocker.OLDER, None, id="as old as the approval"
+        ),
+        pytest.param(worktree(), above(since_ns=AFTER_NS - 1), None, None, id="just younger"),
+        pytest.param(
+            worktree(MAIN + b"/old"), above(since_ns=AFTER_NS), None, None, id="old, in its main"
+        ),
+        *(
+            pytest.param(worktree(), above(each), blocker, blocker, id=f"holds {name}")
+            for name, each, blocker in (
+                ("a project", project(Ruling(), path=INSIDE), Blocker.HOLDS_PROJECT),
+                ("a gone one", project(Ruling(), replace(SEEN, presence=Presence.MISSING)), None),
+                ("a new worktree", worktree(INSIDE), None),
+                ("another's worktree", worktree(INSIDE, b"/v/other"), Blocker.HOLDS_PROJECT),
+                ("an old worktree", OLD, Blocker.HOLDS_PROJECT),
+                ("an old approved one", replace(OLD, ruling=Ruling(
+                    replace(APPROVED, identity=OLD.observed.identity))), None),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_worktree_from_an_approval_that_nobody_gave_it_by_name(
+    known: Project,
+    surroundings: DecisionContext,
+    inherits: InheritanceBlocker | None,
+    in_bulk: InheritanceBlocker | None,
+) -> None:
+    assert inheritance_blocker(known, surroundings) is inherits
+    assert bulk_approval_blocker(known, surroundings) is in_bulk
+
+
+def test_a_root_names_the_approval_and_its_session() -> None:
+    decision = replace(APPROVED, number=7, session=SessionKey("1f2e", "claude"))
+    root = root_of(project(Ruling(decision)))
+    assert (root.approval, root.session) == (7, "1f2e")
+    root = root_of(project(Ruling(replace(decision, session=None))))
+    assert (root.approval, root.session) == (7, None)
+    assert root_of(project(Ruling(grants=(BY_RULE,)))).approval == 0
