@@ -49,6 +49,11 @@ def test_an_existing_file_keeps_its_first_line(file: Path) -> None:
     assert "#:schema" not in file.read_text()
 
 
+def test_a_changed_file_ends_in_a_newline(file: Path) -> None:
+    change(file, "# mine")
+    assert file.read_text() == "# mine\n"
+
+
 def test_a_new_file_is_private(file: Path) -> None:
     seen: list[str] = []
 

@@ -161,13 +161,15 @@ def _rewrite(file: bytes, edit: Callable[[str], str]) -> None:
 
 
 def _applied(edit: Callable[[str], str], text: str) -> str:
-    """Return the result of an edit of `text`. Raises CannotEdit."""
+    """Return the result of an edit of `text`, with a newline at its end. Raises CannotEdit."""
     try:
-        return edit(text)
+        new = edit(text)
     except NotEditable as error:
         raise CannotEdit(
             f"the configuration cannot be changed: {error}", "rootsd config edit"
         ) from error
+    # Without it, the next `echo … >>config.toml` would continue the last line.
+    return new if new == text or new.endswith("\n") else new + "\n"
 
 
 def _write_error(path: bytes, error: OSError) -> CannotEdit:
