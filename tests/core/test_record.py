@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Annotated, NamedTuple, TypedDict
 
 import pytest
 
-from rootsd.core.record import BadRecord, Hex, field_docs, from_json, to_json
+from rootsd.core.record import (
+    BadRecord,
+    Hex,
+    Text,
+    field_docs,
+    from_json,
+    from_line,
+    to_json,
+    to_line,
+)
 
 
 class Color(Enum):
@@ -89,3 +100,25 @@ def test_a_field_without_a_json_form_is_an_error_of_the_program() -> None:
 def test_a_field_carries_its_description() -> None:
     assert field_docs(Tree)["rings"] == "How many."
     assert field_docs(Tree)["name"] == ""
+
+
+class Bytes(NamedTuple):
+    words: Text
+    at: float
+    more: Mapping[Text, int] = MappingProxyType({})
+
+
+def test_any_bytes_and_numbers_survive() -> None:
+    odd = Bytes(b"../\xff\n", 1.5, {b"\xfe": 2})
+    assert from_line(Bytes, to_line(odd)) == odd
+    assert from_json(Bytes, {"words": "", "at": 2}) == Bytes(b"", 2.0)
+    for wrong in (
+        {"words": "\ud800", "at": 1.0},
+        {"words": "", "at": True},
+        {"words": "", "at": 1.0, "more": {"a": "b"}},
+        {"words": "", "at": 1.0, "more": []},
+    ):
+        with pytest.raises(BadRecord):
+            from_json(Bytes, wrong)
+    with pytest.raises(BadRecord, match="not JSON"):
+        from_line(Bytes, b"{")

@@ -3,10 +3,12 @@
 A record is a `NamedTuple` whose values leave the process. Programs that start often cannot load
 msgspec or dataclasses, so the annotations of a record alone say how each field is written:
 
-* `str`, `int`, and `bool` as they are, and a member of an `Enum` as its value
+* `str`, `int`, `float`, and `bool` as they are, and a member of an `Enum` as its value
 * `bytes` as the text of an absolute path, with lone surrogates for what is not UTF-8
+* `Text`, which is any bytes that are mostly text, in the same way
 * `Hex`, which is other bytes, as hexadecimal digits
 * a tuple as an array, a frozenset as a sorted array, and another record as an object
+* a `Mapping` with keys that are written as text as an object
 * a `TypedDict` as it is
 
 `from_json` checks each type. It ignores keys that it does not know, and takes the default of a
@@ -16,7 +18,7 @@ field whose key is missing. A text in `Annotated` describes the field, for the r
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -37,9 +39,11 @@ from rootsd.core.paths import PathError, bytes_of, normalize_path, text_of
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 
-_HEX = object()
+_HEX, _TEXT = object(), object()
 Hex = Annotated[bytes, _HEX]
-"""Bytes that are no path."""
+"""Bytes that are no text."""
+Text = Annotated[bytes, _TEXT]
+"""Bytes that need not be an absolute path."""
 
 
 class BadRecord(ValueError):
@@ -89,10 +93,13 @@ class _Codec(NamedTuple):
 def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
     match get_origin(hint), get_args(hint):
         case (_, (inner, *metadata)) if hasattr(hint, "__metadata__"):
-            return _HEX_CODEC if _HEX in metadata else _codec(inner)
+            own = [_OTHER_BYTES[each] for each in metadata if each in _OTHER_BYTES]
+            return own[0] if own else _codec(inner)
         case (origin, args) if origin in (Union, UnionType):
             [inner] = [each for each in args if each is not NoneType]
             return _optional(_codec(inner))
+        case (origin, (key, item)) if origin is Mapping:
+            return _mapping(_codec(key), _codec(item))
         case (origin, (item, *_)) if origin in (tuple, frozenset):
             return _array(_codec(item), origin)
     if hasattr(hint, "_fields"):
@@ -148,6 +155,18 @@ def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
     return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
 
 
+def _mapping(key: _Codec, item: _Codec) -> _Codec:
+    def decode(value: object) -> object:
+        if not isinstance(value, dict):
+            raise BadRecord("not an object")
+        return {key.decode(name): item.decode(each) for name, each in value.items()}
+
+    return _Codec(
+        lambda values: {key.encode(name): item.encode(each) for name, each in values.items()},
+        decode,
+    )
+
+
 def _optional(inner: _Codec) -> _Codec:
     return _Codec(
         lambda value: None if value is None else inner.encode(value),
@@ -184,10 +203,20 @@ def _path(value: object) -> bytes:
         raise BadRecord(str(error)) from error
 
 
-_HEX_CODEC = _Codec(bytes.hex, lambda value: bytes.fromhex(_text(value)))
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise BadRecord("not float")
+    return float(value)
+
+
+_OTHER_BYTES = {
+    _HEX: _Codec(bytes.hex, lambda value: bytes.fromhex(_text(value))),
+    _TEXT: _Codec(text_of, lambda value: bytes_of(_text(value))),
+}
 _PLAIN: dict[Any, _Codec] = {
     bool: _of_type(bool),
     bytes: _Codec(text_of, _path),
+    float: _Codec(lambda value: value, _number),
     int: _of_type(int),
     str: _of_type(str),
 }

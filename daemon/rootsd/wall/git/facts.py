@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
+from rootsd.core.record import Text
 from rootsd.disk.git_pointer import GIT, find_git_directory
 from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
@@ -91,8 +92,8 @@ class Fact(NamedTuple):
     """One finding: an absolute path, and what it leads to or names."""
 
     kind: FactKind
-    path: bytes
-    value: bytes = b""
+    path: Text
+    value: Text = b""
 
 
 class RootFacts(NamedTuple):

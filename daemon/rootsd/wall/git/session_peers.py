@@ -9,17 +9,50 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from types import MappingProxyType
+from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import bytes_of, contains, text_of
-from rootsd.wall.git.facts import names_in
-from rootsd.wall.git.state_files import read_object, replace_object
+from rootsd.core.paths import contains
+from rootsd.core.record import Text
+from rootsd.wall.git.facts import Fact, names_in
+from rootsd.wall.git.state_files import read_record, replace_record
 
 CHANGES, START = b"/changes", b"/start.json"
 """The folder in that of a wall, and the file in it about a session that has not ended."""
 _ENDED = b"/ended"
 _MAX_ENDED = 256
+
+
+class LastMoments(NamedTuple):
+    """When the programs of a wall saw other roots than now for the last time, in seconds."""
+
+    by_root: Mapping[Text, float] = MappingProxyType({})
+
+
+class FolderId(NamedTuple):
+    """What tells a folder from another one that has its path later."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FolderId:
+        """Return the identity in the answer of stat(2)."""
+        return cls(status.st_dev, status.st_ino)
+
+
+class SessionState(NamedTuple):
+    """What is known about a session that has not ended, as its file has it.
+
+    `roots` has the facts about each root before the programs saw it, and `since` the time of that,
+    also for roots that they no longer see. The session did not make the `repositories`.
+    """
+
+    roots: Mapping[Text, tuple[Fact, ...]] = MappingProxyType({})
+    repositories: Mapping[Text, FolderId] = MappingProxyType({})
+    found: tuple[Fact, ...] = ()
+    since: Mapping[Text, float] = MappingProxyType({})
 
 
 def wall_folders(walls: bytes) -> Iterator[bytes]:
@@ -38,10 +71,9 @@ def program_of(folder: bytes) -> str:
 def note_end(folder: bytes, roots: Iterable[bytes], now: float) -> None:
     """Remember that the programs of a wall saw these roots until `now`. Raises OSError."""
     file = folder + CHANGES + _ENDED
-    ends = dict(_ends_in(file))
-    ends.update(dict.fromkeys(roots, now))
+    ends = {**_ends_in(file), **dict.fromkeys(roots, now)}
     newest = sorted(ends, key=lambda root: ends[root])[-_MAX_ENDED:]
-    replace_object(file, {text_of(root): ends[root] for root in newest})
+    replace_record(file, LastMoments({root: ends[root] for root in newest}))
 
 
 class Peers:
@@ -64,14 +96,8 @@ class Peers:
 
 
 def _ends_in(file: bytes) -> Mapping[bytes, float]:
-    found = read_object(file) or {}
-    with suppress(TypeError, ValueError, AttributeError):
-        return {bytes_of(root): float(end) for root, end in found.items()}
-    return {}
+    return (read_record(LastMoments, file) or LastMoments()).by_root
 
 
-def _running_in(file: bytes) -> list[bytes]:
-    found = read_object(file) or {}
-    with suppress(KeyError, TypeError, ValueError, AttributeError):
-        return [bytes_of(root) for root in found["roots"]]
-    return []
+def _running_in(file: bytes) -> Iterable[bytes]:
+    return (read_record(SessionState, file) or SessionState()).roots

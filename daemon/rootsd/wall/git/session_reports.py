@@ -23,10 +23,11 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import bytes_of, contains, text_of
+from rootsd.core.paths import contains
+from rootsd.core.record import Text
 from rootsd.wall.git.facts import (
     Fact,
     FactKind,
@@ -37,8 +38,15 @@ from rootsd.wall.git.facts import (
 )
 from rootsd.wall.git.session_peers import CHANGES as _CHANGES
 from rootsd.wall.git.session_peers import START as _START
-from rootsd.wall.git.session_peers import Peers, note_end, program_of, wall_folders
-from rootsd.wall.git.state_files import read_object, replace_object
+from rootsd.wall.git.session_peers import (
+    FolderId,
+    Peers,
+    SessionState,
+    note_end,
+    program_of,
+    wall_folders,
+)
+from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.taken_away import (
     is_removable,
     make_link,
@@ -52,7 +60,6 @@ WALLS = b"/confine"
 """The folder of all walls, in the folder for rootsd's state."""
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
-_VERSION = 1
 
 
 class Finding(NamedTuple):
@@ -81,7 +88,7 @@ class SessionReport(NamedTuple):
     `program` is the name of the session, and `ended` the time in seconds of the report.
     """
 
-    file: bytes
+    file: Text
     program: str
     ended: float
     end: SessionEnd
@@ -127,17 +134,6 @@ def _makers(program: str, others: tuple[str, ...]) -> str:
     return f"{program} or {' or '.join(others)}, which ran there at the same time"
 
 
-class _Identity(NamedTuple):
-    """What tells a folder from another one that has its path later."""
-
-    device: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> _Identity:
-        return cls(status.st_dev, status.st_ino)
-
-
 class SessionBaseline:
     """The facts at the start of a session, in the private `folder` of its wall."""
 
@@ -147,24 +143,21 @@ class SessionBaseline:
         self._roots: dict[bytes, RootFacts] = {}
         self._since: dict[bytes, float] = {}  # when the program saw each root first
         self._open: dict[bytes, int] = {}  # the folder of each root, wherever it is now
-        self._repositories: dict[bytes, _Identity] = {}  # those that the session did not make
+        self._repositories: dict[bytes, FolderId] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
         self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
 
     @classmethod
     def read(cls, folder: bytes) -> SessionBaseline | None:
         """Return the record of a session that has not ended by itself, or None."""
-        content = read_object(folder + _CHANGES + _START)
-        if content is None:
+        saved = read_record(SessionState, folder + _CHANGES + _START)
+        if saved is None:
             return None
         record = cls(folder)
-        with suppress(KeyError, TypeError, ValueError):
-            for root, facts in content["roots"].items():
-                record._roots[bytes_of(root)] = RootFacts(frozenset(map(_decode, facts)))
-            for path, device, inode in content["repositories"]:
-                record._repositories[bytes_of(path)] = _Identity(int(device), int(inode))
-            record._since = {bytes_of(path): float(at) for path, at in content["since"].items()}
-            record._found = dict.fromkeys(_decode(each) for each in content["found"])
+        record._roots = {root: RootFacts(frozenset(facts)) for root, facts in saved.roots.items()}
+        record._repositories = dict(saved.repositories)
+        record._since = dict(saved.since)
+        record._found = dict.fromkeys(saved.found)
         return record
 
     @property
@@ -241,7 +234,7 @@ class SessionBaseline:
 
     def _take_away(self, report: SessionReport) -> SessionReport:
         """Take away what the report says, and return the report about what is gone."""
-        _write_report(report)  # first, so that none is lost
+        replace_record(report.file, report)  # first, so that none is lost
         gone = {each for each in report.removed if take_away(each, report.place_of(each))}
         if len(gone) == len(report.removed):
             return report
@@ -251,7 +244,7 @@ class SessionBaseline:
             if each.fact in gone or still_holds(each.fact)  # a link above it may be gone
         )
         report = report._replace(findings=tuple(findings))
-        _write_report(report)
+        replace_record(report.file, report)
         return report
 
     def others_at(self, facts: Iterable[Fact]) -> list[tuple[str, ...]]:
@@ -289,7 +282,7 @@ class SessionBaseline:
         if folder is None:  # the session was killed
             return root
         place = os.readlink(b"/proc/self/fd/%d" % folder)
-        if _identity(place) != _Identity.of(os.fstat(folder)):
+        if _identity(place) != FolderId.of(os.fstat(folder)):
             raise FileNotFoundError(place)
         return place
 
@@ -320,19 +313,13 @@ class SessionBaseline:
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
-        content = {
-            "version": _VERSION,
-            "roots": {
-                text_of(root): [_encode(each) for each in known.facts]
-                for root, known in self._roots.items()
-            },
-            "repositories": [
-                [text_of(path), *identity] for path, identity in self._repositories.items()
-            ],
-            "found": [_encode(each) for each in self._found],
-            "since": {text_of(root): at for root, at in self._since.items()},
-        }
-        replace_object(self._file, content)
+        state = SessionState(
+            {root: tuple(known.facts) for root, known in self._roots.items()},
+            self._repositories,
+            tuple(self._found),
+            self._since,
+        )
+        replace_record(self._file, state)
 
 
 def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
@@ -373,9 +360,9 @@ def reports_of(folder: bytes) -> Iterator[SessionReport]:
     """Yield the reports of one wall, oldest first."""
     for name in names_in(folder + _CHANGES):
         if name.endswith(b".json") and b"/" + name != _START:
-            report = _decode_report(folder + _CHANGES + b"/" + name)
-            if report is not None:
-                yield report
+            file = folder + _CHANGES + b"/" + name
+            if (report := read_record(SessionReport, file)) is not None:
+                yield report._replace(file=file)
 
 
 class LeftBehind(NamedTuple):
@@ -422,7 +409,7 @@ def mark_seen(report: SessionReport) -> None:
     Raises OSError.
     """
     if report.removed:
-        _write_report(report._replace(is_seen=True))
+        replace_record(report.file, report._replace(is_seen=True))
     else:
         os.unlink(report.file)
 
@@ -438,48 +425,8 @@ def put_back(report: SessionReport) -> list[Fact]:
     return made
 
 
-def _identity(folder: bytes) -> _Identity | None:
+def _identity(folder: bytes) -> FolderId | None:
     try:
-        return _Identity.of(os.lstat(folder))
+        return FolderId.of(os.lstat(folder))
     except OSError:
         return None
-
-
-def _encode(fact: Fact) -> list[str]:
-    return [fact.kind.value, text_of(fact.path), text_of(fact.value)]
-
-
-def _decode(item: Any) -> Fact:  # noqa: ANN401 - any JSON
-    kind, path, value = item
-    return Fact(FactKind(kind), bytes_of(path), bytes_of(value))
-
-
-def _write_report(report: SessionReport) -> None:
-    findings = [
-        [*_encode(each.fact), each.number, each.is_removed, *each.others]
-        for each in report.findings
-    ]
-    replace_object(
-        report.file,
-        {
-            "version": _VERSION, "program": report.program, "ended": report.ended,
-            "end": report.end.value, "findings": findings, "seen": report.is_seen,
-        },
-    )  # fmt: skip
-
-
-def _decode_report(file: bytes) -> SessionReport | None:
-    content = read_object(file)
-    try:
-        if content is None:
-            return None
-        findings = tuple(
-            Finding(_decode(each[:3]), int(each[3]), bool(each[4]), tuple(map(str, each[5:])))
-            for each in content["findings"]
-        )
-        return SessionReport(
-            file, str(content["program"]), float(content["ended"]), SessionEnd(content["end"]),
-            findings, bool(content["seen"]),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, IndexError):
-        return None  # not ours, or damaged
