@@ -15,10 +15,10 @@ import msgspec
 from attribute_docs import attribute_docs
 from msgspec import inspect
 
+from rootsd.agents.forms.client import ClientTrial
 from rootsd.cli.answers.connecting import WiringResult
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.options.flags import VerbCommand
-from rootsd.connect.base import ClientTrial
 from rootsd.connect.health import ClientAnswer
 from rootsd.connect.wiring import Wired
 from rootsd.core.access import Access

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from rootsd import agents
-from rootsd.agents import agent_files, files_with
+from rootsd.agents import agent_files, files_with, name_of
 from rootsd.agents.forms.state import AgentState
 from rootsd.agents.guarded import guarded_agents
 from rootsd.core.agents import SAYS_SO
@@ -73,22 +73,69 @@ def test_a_file_comes_in_one_way_only(agent: ModuleType) -> None:
         assert not set(copied) & set(folder.credentials)
 
 
+@pytest.mark.parametrize("facet", ["access", "hook"])
+def test_a_client_with_lists_or_hooks_can_be_connected(facet: str) -> None:
+    for agent in files_with(facet):
+        assert name_of(agent) in {facts.name for facts in agent.clients()}
+
+
+def test_settings_of_access_are_synced_or_there_is_a_reason() -> None:
+    unused = [
+        facts.name
+        for agent in files_with("clients")
+        for facts in agent.clients()
+        if facts.not_synced
+    ]
+    assert unused
+    assert not set(unused) & {name_of(agent) for agent in files_with("access")}
+
+
 _PLANTED = '''
 """An agent of a test."""
 
+from rootsd.agents import forms
+
 LABEL = "Planted"
 PROGRAMS = ("planted",)
+
+
+def state():
+    return forms.state.AgentState(())
+
+
+def clients():
+    return (
+        forms.client.ClientFacts(
+            "planted", LABEL, (forms.place.SettingsPlace("p.json"),), ("servers",)
+        ),
+    )
+
+
+def access():
+    return forms.access.ListFormat(forms.place.SettingsPlace("p.json"), (), "", "")
+
+
+def hook():
+    return forms.hook.HookDialect(events=("e",), decision="d", reasons=())
 '''
+_READERS = """
+from rootsd.agents import known
+known.__path__.append({folder!r})
+from rootsd.agents.guarded import guarded_agents
+from rootsd.connect.registry import all_clients
+from rootsd.hook import dialects
+from rootsd.sync.targets import TARGETS
+from rootsd.wall.session.agent_state import plan_agent
+print([agent.label for agent in guarded_agents() if "planted" in agent.names])
+print(plan_agent(("planted",), b"/", b"/", "x", []).title)
+print(all_clients()["planted"].facts.title, "planted" in dialects(), "planted" in TARGETS)
+"""
 
 
 def test_a_new_agent_is_one_file(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(_PLANTED)
-    program = (
-        "from rootsd.agents import guarded, known\n"
-        f"known.__path__.append({str(tmp_path)!r})\n"
-        "print([each.label for each in guarded.guarded_agents() if 'planted' in each.names])"
-    )
+    program = _READERS.format(folder=str(tmp_path))
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['Planted']\n"
+    assert done.stdout == "['Planted']\nPlanted\nPlanted True True\n"

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd import hook
-from rootsd.connect.base import HookUse
+from rootsd.connect.base import HookUse, hook_entry
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import Consent, ToolAccess
 from support.client_home import ROOTSD, WISH, ClientHome, client_named
@@ -63,9 +63,8 @@ def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: s
     assert known is not None
     command = f"{ROOTSD} hook {name}"
     assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
-    for keys, entry in known.entries_for(HookUse.YES, command).items():
-        assert value[keys[0]][keys[1]] == [entry]
-        assert keys[1] in DIALECTS[name].events
+    for event in DIALECTS[name].events:
+        assert value["hooks"][event] == [hook_entry(known, HookUse.YES, command)]
     assert wiring.state().hook is HookUse.YES
     wiring.take_back(None)
     assert (os.listdir(client_home.path), client_home.record.names()) == ([], [])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.agents.forms.client import EntryReading, Placeholder
 from rootsd.agents.forms.place import Platform
-from rootsd.connect.base import ClientEnvironment, EntryReading, Placeholder
+from rootsd.connect.base import ClientEnvironment
 from rootsd.connect.launch import launch_of
 from rootsd.connect.named_paths import (
     NeedKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.connect.base import EntryForm
+from rootsd.agents.forms.client import EntryForm
 from rootsd.connect.servers import ServerId, list_servers
 
 FORM = EntryForm()

@@ -655,9 +655,11 @@ def test_a_second_home_of_a_client_takes_nothing_from_the_first(
     facts = client_named(name).facts
     homes = known_homes(client_named(name), client_home.environment, client_home.record)
     assert [home.variables.get(HOMES[name]) for home in homes] == [None, str(tmp_path / "third")]
-    assert facts.home(homes[1]).command("rootsd", {}) == f"{HOMES[name]}={tmp_path}/third rootsd"
+    assert (
+        homes[1].home_of(facts).command("rootsd", {}) == f"{HOMES[name]}={tmp_path}/third rootsd"
+    )
     shell = {HOMES[name]: "/x"}
-    assert facts.home(homes[0]).command("rootsd", shell) == f"env -u {HOMES[name]} rootsd"
+    assert homes[0].home_of(facts).command("rootsd", shell) == f"env -u {HOMES[name]} rootsd"
     for home in homes:
         ClientWiring(client_named(name), home, client_home.record).take_back(None)
     assert client_home.record.names() == []

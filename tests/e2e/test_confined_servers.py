@@ -14,8 +14,9 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from rootsd.agents.forms.client import EntryReading
 from rootsd.agents.forms.place import Platform
-from rootsd.connect.base import ClientEnvironment, EntryReading
+from rootsd.connect.base import ClientEnvironment
 from rootsd.connect.launch import launch_of
 from rootsd.connect.named_paths import ReachableFiles, path_needs
 from rootsd.connect.servers import ServerEntry, ServerId

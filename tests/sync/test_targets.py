@@ -16,7 +16,7 @@ from rootsd.sync.access import (
     GrantedFolder,
     choose_access,
 )
-from rootsd.sync.targets import NOT_SYNCED, TARGETS, EntryKind
+from rootsd.sync.targets import TARGETS, EntryKind
 from support.fake_daemon import an_item
 
 CLAUDE = TARGETS["claude-code"]
@@ -98,11 +98,6 @@ def test_codex_gets_a_table_that_adds_to_its_default() -> None:
         ((), "extends", ":workspace", EntryKind.DENIAL),
         (("filesystem",), "/s/x", "deny", EntryKind.DENIAL),
     ]
-
-
-def test_a_client_without_lists_has_a_reason() -> None:
-    assert not NOT_SYNCED.keys() & TARGETS.keys()
-    assert all(NOT_SYNCED.values())
 
 
 # What the pattern of a client cannot say, because it has another meaning and no escape.

@@ -10,6 +10,7 @@ the first line:
   person's terminal may also have these. `SOURCE`: how that is known. It is in docs/AGENTS.md. An
   editor has no `PROGRAMS`, because people type in its terminals.
 * `state()`: what it needs behind the wall.
+* `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).
 * `hook()`: how it asks before each call of a tool (`rootsd hook`).
 

@@ -12,7 +12,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rootsd.connect.base import ENTRY_NAME, EntryForm, HookFile, HookUse, McpClient, ToolFile
+from rootsd.agents.forms.client import ENTRY_NAME, EntryForm, HookFile, ToolFile
+from rootsd.connect.base import HookUse, McpClient, hook_entry, hook_places, possible_use
 from rootsd.connect.edits import (
     AddedEntry,
     AppendedItems,
@@ -53,9 +54,9 @@ def adopted_items(text: str, keys: Keys, items: tuple[Any, ...]) -> list[Change]
 def adopted_hooks(client: str, text: str, hook: HookFile) -> list[Change]:
     """Return the hooks that run `rootsd hook CLIENT`, in JSON. Raises NotEditable."""
     found: list[Change] = []
-    for keys in hook.entries:
+    for keys in hook_places(client):
         there = json_spans.contents(text, keys, is_mapping=False)
-        ours = [item for item in there if _is_our_hook(client, hook, keys, item)]
+        ours = [item for item in there if _is_our_hook(client, hook, item)]
         found += [AppendedItems(keys, tuple(ours), _containers(keys))] if ours else []
     return found
 
@@ -92,12 +93,13 @@ def _wrapped(
     return WrappedServer(server, keys, words[1 : count + 1], program, None)
 
 
-def hook_use(hook: HookFile, changes: Iterable[Change]) -> HookUse:
+def hook_use(client: str, changes: Iterable[Change]) -> HookUse:
     """Return which hook of ours is among the changes of a client."""
+    places = hook_places(client)
     commands = [
         command
         for change in changes
-        if isinstance(change, AppendedItems) and change.keys in hook.entries
+        if isinstance(change, AppendedItems) and change.keys in places
         for item in change.items
         for command in hook_commands(item)
     ]
@@ -117,13 +119,13 @@ def hook_words(command: str) -> list[str]:
     return words if is_rootsd(words) and words[1:2] == [HOOK] else []
 
 
-def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:
+def _is_our_hook(client: str, hook: HookFile, item: object) -> bool:
     forms = {HookUse.YES: [HOOK, client], HookUse.STRICT: [HOOK, client, STRICT]}
     return any(
-        item == hook.entries_for(use, command)[keys]
+        item == hook_entry(hook, use, command)
         for command in _commands(item)
         for use, words in forms.items()
-        if hook_words(command)[1:] == words and hook.possible(use) is use
+        if hook_words(command)[1:] == words and possible_use(hook, use) is use
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rootsd.connect.base import ENTRY_NAME, JSON, McpClient
+from rootsd.agents.forms.client import ENTRY_NAME, JSON
+from rootsd.connect.base import McpClient
 from rootsd.connect.servers import ServerId, is_bridge, is_wrapped
 from rootsd.connect.wraps import ServerWrap
 from rootsd.settings import json_spans

@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from rootsd.connect.base import ClientEnvironment, EntryPart, EntryReading, Placeholder
+from rootsd.agents.forms.client import EntryPart, EntryReading, Placeholder
+from rootsd.connect.base import ClientEnvironment
 from rootsd.connect.servers import ServerEntry
 from rootsd.core.labels import safe_label
 

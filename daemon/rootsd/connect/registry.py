@@ -1,22 +1,21 @@
-"""Find every client: each module in `rootsd.connect.clients` has a tuple `CLIENTS`."""
+"""Find every client in the files of `rootsd.agents`."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 
-from rootsd.connect import clients
-from rootsd.connect.base import McpClient
+from rootsd.agents import files_with
+from rootsd.agents.forms.client import ClientFacts, ServerList
+from rootsd.connect.base import DescribedClient, ListingClient, McpClient
 
 
 @cache
 def all_clients() -> Mapping[str, McpClient]:
     """Return the clients by name, in the order of the alphabet."""
-    modules = [
-        import_module(f"{clients.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(clients.__path__)
-    ]
-    found: list[McpClient] = [client for module in modules for client in module.CLIENTS]
-    return {client.facts.name: client for client in sorted(found, key=lambda c: c.facts.name)}
+    found: list[ClientFacts] = [each for file in files_with("clients") for each in file.clients()]
+    by_name = sorted(found, key=lambda facts: facts.name)
+    return {facts.name: _CLASSES[facts.list_of](facts) for facts in by_name}
+
+
+_CLASSES = {ServerList.MEMBERS: DescribedClient, ServerList.ITEMS: ListingClient}

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rootsd.connect.base import ENTRY_NAME, EntryForm
+from rootsd.agents.forms.client import ENTRY_NAME, EntryForm
 from rootsd.core.labels import safe_label
 
 RUN = "run"

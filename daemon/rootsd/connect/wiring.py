@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.agents.forms.client import ENTRY_NAME, JSON, ClientLock, EntryForm, ToolFile
 from rootsd.connect.adopt import (
     adopted_entries,
     adopted_hooks,
@@ -27,16 +28,14 @@ from rootsd.connect.adopt import (
     hook_words,
 )
 from rootsd.connect.base import (
-    ENTRY_NAME,
-    JSON,
     ClientEnvironment,
     ClientHome,
-    ClientLock,
-    EntryForm,
     HookUse,
     McpClient,
-    ToolFile,
+    hook_entry,
+    hook_places,
     members,
+    possible_use,
 )
 from rootsd.connect.edits import (
     AddedEntry,
@@ -166,7 +165,7 @@ class ClientWiring:
         self._environment = environment
         self._record = record
         self.settings = client.settings(environment)
-        self._home = client.facts.home(environment)
+        self._home = environment.home_of(client.facts)
         self._home_place = str(environment.locate(client.facts.places[0]))
 
     def state(self) -> WiringState:
@@ -291,7 +290,7 @@ class ClientWiring:
         has_tools = facts.tools is not None and facts.tools.keys in lists
         is_allowed = has_tools or ToolAccess.ALLOW in (now.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
-        there = hook_use(facts.hook, adopted) if facts.hook is not None else HookUse.NO
+        there = hook_use(facts.name, adopted) if facts.hook is not None else HookUse.NO
         uses = (wish.hook, now.hook, there)
         hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
         return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
@@ -534,15 +533,16 @@ class ClientWiring:
             path = self._environment.locate(tools.place)
             tasks[path] = [partial(append_items, keys=tools.keys, items=tools.items)]
         hook = self._client.facts.hook
-        use = hook.possible(wish.hook) if hook is not None else HookUse.NO
+        use = possible_use(hook, wish.hook) if hook is not None else HookUse.NO
         if hook is not None and use is not HookUse.NO:
             places = [f"{name}={value}" for name, value in wish.variables.items()]
             front = ["env", *places] if places else []
             strict = [STRICT] if use is HookUse.STRICT else []
             words = [*front, wish.rootsd, HOOK, self._client.facts.name, *strict]
+            items = [hook_entry(hook, use, shlex.join(words))]
             added = [
-                partial(append_items, keys=keys, items=[entry])
-                for keys, entry in hook.entries_for(use, shlex.join(words)).items()
+                partial(append_items, keys=keys, items=items)
+                for keys in hook_places(self._client.facts.name)
             ]
             tasks.setdefault(self._environment.locate(hook.place), []).extend(added)
         return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]
@@ -576,7 +576,11 @@ class ClientWiring:
         """Return whether we installed our hook."""
         hook = self._client.facts.hook
         own = known.get(str(self._environment.locate(hook.place))) if hook else None
-        return hook_use(hook, own.changes) if hook is not None and own else HookUse.NO
+        return (
+            hook_use(self._client.facts.name, own.changes)
+            if hook is not None and own
+            else HookUse.NO
+        )
 
     def hook_programs(self) -> list[str]:
         """Return the program of each permission hook that runs rootsd.

@@ -159,15 +159,3 @@ TARGETS = {
     name_of(agent): SyncTarget(name_of(agent), agent.access()) for agent in files_with("access")
 }
 """The clients whose lists can be synced, by name."""
-
-_NO_DENIALS = "it has no list of denied folders"
-_NO_SANDBOX = "the vendor deprecated the settings of its sandbox, and its own tools ignore them"
-NOT_SYNCED = {
-    "cursor": _NO_DENIALS,
-    "gemini": _NO_DENIALS,
-    "qwen": _NO_DENIALS,
-    "vscode": _NO_SANDBOX,
-    "vscode-insiders": _NO_SANDBOX,
-    "zed": "its sandbox limits only what terminal commands write, and it cannot deny a folder",
-}
-"""Clients that have settings of access but no denials that rootsd writes, and why."""

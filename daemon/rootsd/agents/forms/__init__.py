@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rootsd.agents.forms import access as access
+    from rootsd.agents.forms import client as client
     from rootsd.agents.forms import hook as hook
     from rootsd.agents.forms import place as place
     from rootsd.agents.forms import state as state

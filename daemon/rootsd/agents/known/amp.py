@@ -32,3 +32,18 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".config/AGENTS.md", ".config/agents", ".agents"),
     )  # fmt: skip
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Its MCP servers start only after a login."""
+    return (
+        forms.client.ClientFacts(
+            name="amp",
+            title=LABEL,
+            places=(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/amp", "settings.json", "amp"),
+            ),
+            keys=("amp.mcpServers",),
+            programs=PROGRAMS,
+        ),
+    )

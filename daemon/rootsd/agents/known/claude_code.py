@@ -86,3 +86,53 @@ def access() -> forms.access.ListFormat:
         applies="within a second or two, in running sessions",
         not_covered="paths in shell commands, unless its sandbox is on",
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. It rewrites that all the time, and holds a lock meanwhile.
+
+    It makes worktrees in `.claude/worktrees` of the checkout itself, so they need no parent.
+    """
+    form = forms.client
+    settings = forms.place.moved_by("CLAUDE_CONFIG_DIR", ".claude", "settings.json")
+    file_tools = "Read|Grep|Glob|LS|Edit|MultiEdit|Write|NotebookRead|NotebookEdit"
+    return (
+        form.ClientFacts(
+            name="claude-code",
+            title=LABEL,
+            places=(forms.place.moved_by("CLAUDE_CONFIG_DIR", "", ".claude.json"),),
+            keys=("mcpServers",),
+            projects=("projects",),
+            project_file=".mcp.json",
+            form=form.EntryForm(fixed={"type": "stdio"}),
+            # It starts a server in the folder of the session, also if the entry has a `cwd`.
+            reading=form.EntryReading(
+                (form.Placeholder.BRACES, form.Placeholder.DEFAULT), frozenset()
+            ),
+            programs=PROGRAMS[:1],
+            folder=forms.place.moved_by("CLAUDE_CONFIG_DIR", ".claude"),
+            trial=form.ClientTrial.TRIED,
+            tools=form.ToolPermission(
+                form.ToolFile.LIST,
+                place=settings,
+                keys=("permissions", "allow"),
+                items=tuple(f"mcp__{form.ENTRY_NAME}__{tool}" for tool in form.TOOLS),
+            ),
+            hook=form.HookFile(
+                settings,
+                form.nested_hook(10, file_tools),
+                strict=form.nested_hook(10, file_tools, {"onFailure": "block"}),
+                strict_since=(2, 1, 295),
+                gap=(
+                    "Claude Code runs no hook in a project whose own settings have"
+                    ' "disableAllHooks": true.'
+                ),
+            ),
+            health=form.HealthCheck(
+                ("mcp", "list"),
+                listed=rf"(?m)^{form.ENTRY_NAME}: ",
+                connected=rf"(?m)^{form.ENTRY_NAME}: .*Connected",
+            ),
+            lock=form.ClientLock.FOLDER,
+        ),
+    )

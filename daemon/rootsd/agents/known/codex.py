@@ -70,3 +70,31 @@ def access() -> forms.access.ListFormat:
         # Codex's own default, to which denials are added.
         always=(line(keys, "extends", ":workspace"),),
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file.
+
+    It asks for no permission to call our tools, and its listing starts no server.
+    """
+    form = forms.client
+    return (
+        form.ClientFacts(
+            name="codex",
+            title="Codex",
+            places=(forms.place.moved_by("CODEX_HOME", ".codex", "config.toml"),),
+            keys=("mcp_servers",),
+            language=form.TOML,
+            # Otherwise it waits about a second, and its first request then has no rootsd tools.
+            form=form.EntryForm(more={"required": True}),
+            reading=form.EntryReading(parts=frozenset((form.EntryPart.FOLDER,))),
+            programs=PROGRAMS[:1],
+            trial=form.ClientTrial.TRIED,
+            hook=form.HookFile(
+                forms.place.moved_by("CODEX_HOME", ".codex", "hooks.json"),
+                form.nested_hook(10, "apply_patch|Bash"),
+            ),
+            health=form.HealthCheck(("mcp", "list"), listed=rf"(?m)^{form.ENTRY_NAME}\s"),
+            worktrees=forms.place.moved_by("CODEX_HOME", ".codex", "worktrees"),
+        ),
+    )

@@ -24,3 +24,21 @@ def state() -> forms.state.AgentState:
             ),
         ),
     )  # fmt: skip
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Source: the vendor's reference of `config.yaml`."""
+    form = forms.client
+    return (
+        form.ClientFacts(
+            name="continue",
+            title=LABEL,
+            places=(forms.place.moved_by("CONTINUE_GLOBAL_DIR", ".continue", "config.yaml"),),
+            keys=("mcpServers",),
+            list_of=form.ServerList.ITEMS,
+            language=form.YAML,
+            form=form.EntryForm(fixed={"name": form.ENTRY_NAME}),
+            programs=PROGRAMS,
+            applies="at once",
+        ),
+    )

@@ -64,3 +64,30 @@ def access() -> forms.access.ListFormat:
         applies="at its next start",
         not_covered="anything, unless its sandbox is on",
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Its listing starts no server."""
+    form = forms.client
+    return (
+        form.ClientFacts(
+            name="copilot",
+            title=LABEL,
+            places=(forms.place.moved_by("COPILOT_HOME", ".copilot", "mcp-config.json"),),
+            keys=("mcpServers",),
+            form=form.EntryForm(fixed={"type": "local", "tools": ["*"]}),
+            reading=form.EntryReading(
+                (form.Placeholder.BRACES, form.Placeholder.DEFAULT, form.Placeholder.BARE),
+                frozenset((form.EntryPart.FOLDER, form.EntryPart.HOME_FOLDER)),
+            ),
+            programs=PROGRAMS,
+            trial=form.ClientTrial.TRIED,
+            hook=form.HookFile(
+                forms.place.moved_by("COPILOT_HOME", ".copilot", "hooks/rootsd.json"),
+                # It refuses each call whose hook fails, so a missing rootsd would refuse them all.
+                {"type": "command", "bash": f"{form.HOOK_COMMAND} || true", "timeoutSec": 10},
+                form.NewJsonFile('{"version": 1}\n'),
+            ),
+            health=form.HealthCheck(("mcp", "list"), listed=rf"(?m)^\s+{form.ENTRY_NAME} \("),
+        ),
+    )

@@ -46,3 +46,25 @@ def hook() -> forms.hook.HookDialect:
         readers={"beforeReadFile": ("file_path",), "Read": keys, "Grep": keys},
         writers={"Delete": keys, "Write": keys},
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Sources: the vendor's documentation of MCP and of hooks."""
+    form = forms.client
+    return (
+        form.ClientFacts(
+            name="cursor",
+            title="Cursor",
+            places=(forms.place.SettingsPlace(".cursor/mcp.json"),),
+            keys=("mcpServers",),
+            reading=form.EntryReading((form.Placeholder.ENV, form.Placeholder.EDITOR)),
+            programs=("cursor", *PROGRAMS),
+            hook=form.HookFile(
+                forms.place.SettingsPlace(".cursor/hooks.json"),
+                {"command": form.HOOK_COMMAND, "timeout": 10},
+                form.NewJsonFile('{"version": 1}\n'),
+            ),
+            not_synced=form.NO_DENIALS,
+            worktrees=forms.place.SettingsPlace(".cursor/worktrees"),
+        ),
+    )

@@ -67,3 +67,39 @@ def hook() -> forms.hook.HookDialect:
             "search_file_content": "include",
         },
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. In a folder that it does not trust, it starts no server."""
+    form = forms.client
+    # The variable replaces the home folder (`packages/core/src/utils/paths.ts`).
+    settings = forms.place.moved_by("GEMINI_CLI_HOME", ".gemini", "settings.json", ".gemini")
+    return (
+        form.ClientFacts(
+            name="gemini",
+            title=LABEL,
+            places=(settings,),
+            keys=("mcpServers",),
+            # In a variable, it replaces each other `${...}` by nothing.
+            reading=form.EntryReading(
+                (form.Placeholder.BRACES, form.Placeholder.DEFAULT, form.Placeholder.BARE),
+                frozenset((form.EntryPart.FOLDER, form.EntryPart.OTHER_PLACEHOLDERS)),
+            ),
+            programs=PROGRAMS,
+            trial=form.ClientTrial.TRIED,
+            tools=form.ToolPermission(form.ToolFile.ENTRY, members={"trust": True}),
+            hook=form.HookFile(settings, form.nested_hook(10_000)),
+            health=form.HealthCheck(
+                ("mcp", "list"),
+                listed=rf" {form.ENTRY_NAME}: ",
+                connected=rf" {form.ENTRY_NAME}: .*- Connected",
+                problems={
+                    rf" {form.ENTRY_NAME}: .*- Disabled": "it does not trust your home folder",
+                },
+                # The listing runs in the home folder, whose settings are those of the user anyway.
+                variables={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+            ),
+            not_synced=form.NO_DENIALS,
+            notes=("Gemini CLI starts servers only in folders that you trust.",),
+        ),
+    )

@@ -31,3 +31,29 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".agents",),
     )  # fmt: skip
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Each entry repeats its name.
+
+    Source: the vendor's documentation of its configuration files.
+    """
+    form = forms.client
+    return (
+        form.ClientFacts(
+            name="goose",
+            title=LABEL,
+            places=(
+                forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", "config.yaml", "goose"),
+            ),
+            keys=("extensions",),
+            language=form.YAML,
+            form=form.EntryForm(
+                fixed={"enabled": True, "type": "stdio", "name": form.ENTRY_NAME},
+                more={"timeout": 300},
+                program="cmd",
+                environment="envs",
+            ),
+            programs=PROGRAMS[:1],
+        ),
+    )

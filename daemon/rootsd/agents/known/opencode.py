@@ -55,3 +55,50 @@ def access() -> forms.access.ListFormat:
         ),
         merged_with=("opencode.json", "opencode.jsonc"),
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration files, which may have comments and end in `.json` or `.jsonc`.
+
+    Our entry is in the later file of its own folder. Servers in the others are wrapped, too. The
+    files of projects come between that which `OPENCODE_CONFIG` names and those after it.
+    """
+    form, place = forms.client, forms.place
+    names = ("opencode.json", "opencode.jsonc")
+    oldest, *places = (
+        place.moved_by("XDG_CONFIG_HOME", ".config/opencode", name, "opencode")
+        for name in ("config.json", *names)
+    )
+    return (
+        form.ClientFacts(
+            name="opencode",
+            title=LABEL,
+            places=tuple(places),
+            merged=(
+                oldest,
+                *places,
+                place.moved_by("OPENCODE_CONFIG", ""),
+                *(place.SettingsPlace(f".opencode/{name}") for name in names),
+                *(place.moved_by("OPENCODE_CONFIG_DIR", "", inside=name) for name in names),
+            ),
+            keys=("mcp",),
+            form=form.EntryForm(
+                fixed={"type": "local"},
+                more={"enabled": True},
+                arguments=None,
+                environment="environment",
+            ),
+            reading=form.EntryReading(
+                (form.Placeholder.CURLY, form.Placeholder.FILE),
+                frozenset((form.EntryPart.FOLDER,)),
+            ),
+            programs=PROGRAMS,
+            trial=form.ClientTrial.TRIED,
+            no_hook="its hooks are code that it loads, and run no command",
+            health=form.HealthCheck(
+                ("mcp", "list"),
+                listed=rf"{form.ENTRY_NAME} ",
+                connected=rf"{form.ENTRY_NAME} +connected",
+            ),
+        ),
+    )

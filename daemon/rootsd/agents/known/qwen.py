@@ -46,3 +46,32 @@ def hook() -> forms.hook.HookDialect:
         writers=like.writers,
         searchers=like.searchers,
     )
+
+
+def clients() -> tuple[forms.client.ClientFacts, ...]:
+    """Return its configuration file. Its model finds our tools only after a search."""
+    form = forms.client
+    settings = forms.place.moved_by("QWEN_HOME", ".qwen", "settings.json")
+    (like,) = gemini.clients()
+    return (
+        form.ClientFacts(
+            name="qwen",
+            title=LABEL,
+            places=(settings,),
+            keys=("mcpServers",),
+            reading=form.EntryReading(
+                (form.Placeholder.BRACES, form.Placeholder.BARE),
+                frozenset((form.EntryPart.FOLDER,)),
+            ),
+            programs=PROGRAMS,
+            trial=form.ClientTrial.TRIED,
+            tools=like.tools,
+            hook=form.HookFile(settings, form.nested_hook(10_000)),
+            health=form.HealthCheck(
+                ("mcp", "list"),
+                listed=rf" {form.ENTRY_NAME}: ",
+                connected=rf" {form.ENTRY_NAME}: .*- Connected",
+            ),
+            not_synced=form.NO_DENIALS,
+        ),
+    )

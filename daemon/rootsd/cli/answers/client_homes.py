@@ -34,7 +34,7 @@ class ClientHomes:
         """Return the surroundings of each home that was changed, in a fixed order."""
         found = known_homes(client, self._environment, self._connected)
         target = TARGETS.get(client.facts.name)
-        here = client.facts.home(self._environment)
+        here = self._environment.home_of(client.facts)
         for each in self._synced.values():
             if target is not None and each.client == target.name:
                 variables = dict.fromkeys(here.variables, "") | target.home_variables(each.file)

@@ -18,6 +18,7 @@ from typing import Any, NotRequired, TypedDict
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.agents.forms.client import ClientTrial, ToolFile
 from rootsd.agents.forms.place import Platform
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
@@ -25,7 +26,7 @@ from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
-from rootsd.connect.base import ClientEnvironment, ClientTrial, HookUse, McpClient, ToolFile
+from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.health import read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
@@ -46,7 +47,7 @@ from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import SyncedClient, SyncRecord
-from rootsd.sync.targets import NOT_SYNCED, TARGETS
+from rootsd.sync.targets import TARGETS
 
 COLUMNS = (
     Column("CLIENT", lambda item: item["client"]),
@@ -156,7 +157,7 @@ def found_clients(environment: ClientEnvironment) -> list[McpClient]:
 
 def other_settings(client: McpClient, environment: ClientEnvironment) -> list[str]:
     """Return a sentence for each of the settings of a client that rootsd does not change."""
-    return [each for other in client.facts.others for each in other.sentences(environment)]
+    return environment.others(client.facts)
 
 
 def is_tried(client: McpClient) -> bool:
@@ -336,7 +337,7 @@ class ClientConnector:
         name, title = client.facts.name, client.facts.title
         target = TARGETS.get(name)
         if target is None:
-            why = f": {NOT_SYNCED[name]}" if name in NOT_SYNCED else ""
+            why = f": {client.facts.not_synced}" if client.facts.not_synced else ""
             self.report.warnings.append(f"{title} has no access lists that rootsd can sync{why}")
             return
         file = sync_control.settings_file(target)

@@ -116,7 +116,7 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
                     f"{client.facts.title} cannot start {shown} in"
                     f" {safe_label(shorten_home(str(file)), limit=None)}:"
                     f" {safe_label(program, limit=None)} is no program",
-                    client.facts.home(home).command(again, environment.variables),
+                    home.home_of(client.facts).command(again, environment.variables),
                 )
 
 

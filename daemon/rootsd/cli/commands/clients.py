@@ -24,7 +24,7 @@ from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
 from rootsd.connect.wraps import WrapMode
 from rootsd.core.labels import safe_label
 from rootsd.sync.record import SyncedClient, SyncRecord
-from rootsd.sync.targets import NOT_SYNCED, TARGETS
+from rootsd.sync.targets import TARGETS
 
 SECTION = "Set up"
 
@@ -246,7 +246,7 @@ def _item(
         "synced": None if own is None else {"only": own.only},
         "sync_applies": target.format.applies if target is not None else None,
         "not_covered": target.format.not_covered if target is not None else "anything",
-        "not_synced": NOT_SYNCED.get(facts.name),
+        "not_synced": facts.not_synced or None,
         "no_hook": facts.no_hook or None,
         "trial": facts.trial,
         "problem": state.problem or None,

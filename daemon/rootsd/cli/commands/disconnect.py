@@ -121,7 +121,7 @@ def _also_connected(
     again = f"rootsd disconnect {client.facts.name}"
     return [
         f"{client.facts.title} is also connected in {shorten_home(str(client.settings(home)))}"
-        f" (try: {client.facts.home(home).command(again, environment.variables)})"
+        f" (try: {home.home_of(client.facts).command(again, environment.variables)})"
         for home in homes
     ]
 
