@@ -266,6 +266,18 @@ def test_a_variable_with_the_default_value_is_not_another_folder(
     )
 
 
+def test_on_a_mac_the_default_of_linux_is_another_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(monkeypatch)
+    os.renames(home / ".local/state/rootsd", home / "Library/Application Support/rootsd")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{home}/Library/Application Support")
+    assert start_record.describe_place_changes() == ""
+    monkeypatch.setenv("XDG_STATE_HOME", f"{home}/.local/state")
+    assert "started with none" in start_record.describe_place_changes()
+
+
 def test_with_rootsd_dir_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     start(monkeypatch, XDG_STATE_HOME="/x")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y")

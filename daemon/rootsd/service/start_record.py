@@ -35,7 +35,7 @@ from rootsd.files.private_files import (
     unusable_error,
 )
 from rootsd.places import runtime_dir
-from rootsd.places.base_folders import PLACE_VARIABLES, log_folder, named_folder
+from rootsd.places.base_folders import PLACE_VARIABLES, default_folder, log_folder, named_folder
 from rootsd.processes.own_program import own_command
 
 RECORD_NAME = "start.json"
@@ -220,12 +220,12 @@ def describe_place_changes() -> str:
     """Describe how this shell differs from the last start. Return "" if it does not."""
     if not (start_folder() / RECORD_NAME).exists():
         return ""
-    home, before = Path(os.fsdecode(runtime_dir.home_folder())), recorded_places()
+    before = recorded_places()
     return "; ".join(
         f"{name} is {safe_label(value, limit=None)} here, and the daemon was started with "
         + (safe_label(before[name], limit=None) if name in before else "none")
         for name, value in _places_here().items()
-        if Path(value) != Path(before.get(name, home / PLACE_VARIABLES[name]))
+        if Path(value) != Path(before.get(name) or default_folder(name))
     )
 
 
