@@ -8,7 +8,6 @@ empty.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -16,15 +15,13 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-import msgspec
-
 from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb
 from rootsd.core.errors import RootsdError
 from rootsd.core.guard import Caller, describe_caller
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
-from rootsd.core.parsing import parse_json
 from rootsd.core.timestamps import rfc3339
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.files.private_files import open_private_file, unusable_error
 from rootsd.net.rate_limited_log import LogThrottle
 from rootsd.wire.daemon import RefusedStatus
@@ -48,7 +45,7 @@ class AttemptSummary:
         """Add an attempt. `at` is an RFC 3339 time; the other texts are safe to print."""
         count = self.unseen["count"] if self.unseen else 0
         self.unseen = RefusedStatus(count=count + 1, at=at, what=what, by=by, why=why)
-        self._write(json.dumps(self.unseen).encode("ascii"))
+        self._write(encode_typed(self.unseen))
 
     def mark_seen(self) -> None:
         """Empty the summary, because a person has seen it."""
@@ -73,10 +70,9 @@ class AttemptSummary:
         with suppress(RootsdError, OSError, ValueError):
             fd = open_private_file(self._file, os.O_RDONLY)
             try:
-                kept = parse_json(os.pread(fd, _MAX_FILE_BYTES, 0))
+                status = decode_typed(os.pread(fd, _MAX_FILE_BYTES, 0), RefusedStatus)
             finally:
                 os.close(fd)
-            status = msgspec.convert(kept, RefusedStatus)
             return RefusedStatus(
                 count=status["count"],
                 at=safe_label(status["at"], limit=None),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-from msgspec import Struct
+from typing import NamedTuple, Self
 
 from rootsd.core.errors import Busy
-from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.record import BadRecord, from_line, to_line
 from rootsd.files.private_files import (
     NotPrivate,
     display_path,
@@ -28,7 +25,7 @@ RECORD_SIZE = 16 * 1024
 _WAIT_S = 2.0
 
 
-class LockRecord(Struct, frozen=True):
+class LockRecord(NamedTuple):
     """The holder of the lock: its pid, its version, and its folders by name.
 
     A holder without folders is not a daemon. It is a command that reads or removes the store, and
@@ -75,7 +72,7 @@ class DaemonLock:
         The file stays. If it were removed, two processes could hold locks on two files.
         """
         if self.fd >= 0:
-            _overwrite(self.fd, "")
+            _overwrite(self.fd, b"")
             os.close(self.fd)
             self.fd = -1
 
@@ -132,28 +129,20 @@ def read_holder(folder: Path) -> LockRecord | None:
     except NotPrivate:
         return None
     try:
-        text = os.pread(fd, RECORD_SIZE, 0)
+        return from_line(LockRecord, os.pread(fd, RECORD_SIZE, 0))
+    except BadRecord:
+        return None
     finally:
         os.close(fd)
-    try:
-        fields = parse_json(text)
-    except Unparsable:
-        return None
-    match fields:
-        case {"pid": int(pid), "version": str(version), "places": dict(places)}:
-            return LockRecord(pid, version, places)
-        case _:
-            return None
 
 
 def _write(fd: int, holder: LockRecord) -> None:
-    fields = {"pid": holder.pid, "version": holder.version, "places": dict(holder.places)}
-    _overwrite(fd, json.dumps(fields))
+    _overwrite(fd, to_line(holder))
 
 
-def _overwrite(fd: int, text: str) -> None:
+def _overwrite(fd: int, text: bytes) -> None:
     # Write in place and with a fixed size, so that the next daemon can start on a full disk.
-    os.pwrite(fd, text.encode("ascii").ljust(RECORD_SIZE), 0)
+    os.pwrite(fd, text.ljust(RECORD_SIZE), 0)
 
 
 def _is_still(file: Path, fd: int) -> bool:
