@@ -27,7 +27,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import Plan, plan
-from rootsd.state.effects import granted_projects, only_narrows, plan_deferred_grants
+from rootsd.state.effects import granted_projects, only_grants, only_narrows, plan_deferred_grants
 from support.ledger_harness import (
     PLACES,
     SOURCES,
@@ -113,6 +113,26 @@ def test_without_its_grants_a_plan_leaves_the_projects_known_and_pending() -> No
                                      for p in (path(1), path(2))}  # fmt: skip
     assert bare.catalog.roots == {}
     assert bare.catalog == judged_anew(bare.catalog)
+
+
+def test_a_plan_that_only_grants_need_not_take_effect_before_the_grants_are_saved() -> None:
+    catalog = catalog_of(granted(3), project(2), rules=[EVERYTHING])
+    assert only_grants(catalog, plan(catalog, [sight(1), sight(2)], NOON))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ProjectUnreachable(path(3)), ProjectUnsafe(path(3), LapseReason.EXPOSED),
+        sight(3, now=30), sight(8), deny(3), deny(9),
+    ],
+)  # fmt: skip
+def test_a_plan_that_also_changes_others_takes_effect_before_its_grants(other: Input) -> None:
+    mine = rule(Verdict.APPROVED, path(1)), rule(Verdict.APPROVED, path(3), 2)
+    catalog = catalog_of(granted(3), project(9), rules=mine)
+    made = plan(catalog, [sight(1), other], NOON)
+    assert path(1) in granted_projects(made)
+    assert not only_grants(catalog, made)
 
 
 def test_a_plan_without_grants_is_itself() -> None:
