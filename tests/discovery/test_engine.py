@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.watch.events import EventOverflow, WatchOutcome, WatchPurpose
 from rootsd.watch.polling import PollingWatcher
+from support.counted_calls import count_calls
 from support.engine_harness import EngineHarness, OpenWorld, run_down
 from support.repositories import fake_repository, git, make_repository, raw
 
@@ -39,6 +41,22 @@ def test_a_project_is_reported_once(world: EngineHarness) -> None:
         world.engine.rescan(tree)
     world.engine.sweep()
     assert world.take() == []
+
+
+def test_the_mounts_are_read_again_only_if_they_may_have_moved(world: EngineHarness) -> None:
+    (world.top / "a").mkdir()
+    world.settle()
+
+    def work(change: Callable[[], object]) -> int:
+        change()
+        return count_calls(world.settle)["read_mountinfo"]
+
+    assert work((world.top / "b").mkdir) == 0
+    assert work((world.top / "b").rmdir) == 0
+    assert work(lambda: fake_repository(world.top / "one")) == 0
+    assert work(lambda: shutil.rmtree(world.top / "one")) == 0
+    control = "a folder that comes from somewhere may bring mounts"
+    assert work(lambda: (world.top / "a").rename(world.top / "c")) > 0, control
 
 
 def test_a_rename_is_reported_as_gone_and_found(world: EngineHarness) -> None:

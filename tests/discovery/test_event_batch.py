@@ -40,9 +40,17 @@ def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
     assert hints.entries == {}
 
 
-def test_creations_and_changes_do_not_count_as_moves() -> None:
-    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.MODIFIED)).may_move_mounts
-    assert _of(_frontier(b"a", LEFT)).may_move_mounts
-    assert _of(_frontier(b"a", CAME, moved=True)).may_move_mounts
-    assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).may_move_mounts
-    assert _of(EventOverflow()).may_move_mounts
+def test_only_what_was_moved_brings_mounts() -> None:
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", LEFT)).may_bring_mounts
+    assert not _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).may_bring_mounts
+    at_work = FileEvent(b"/w/.git", b"HEAD", CAME, WatchPurpose.PROGRESS, moved=True)
+    assert not _of(at_work).may_bring_mounts
+    assert _of(_frontier(b"a", CAME, moved=True), _frontier(b"a", LEFT)).may_bring_mounts
+    assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE, moved=True)).may_bring_mounts
+    assert _of(EventOverflow()).may_bring_mounts
+
+
+def test_what_was_removed_and_what_changed_itself_may_have_moved_away() -> None:
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.MODIFIED)).departed()
+    assert _of(_frontier(b"a", LEFT)).departed() == {b"/w/a"}
+    assert _of(FileEvent(b"/home", b"src", LEFT, WatchPurpose.ABOVE)).departed() == {b"/home"}

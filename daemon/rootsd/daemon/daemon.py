@@ -55,7 +55,7 @@ from rootsd.daemon.startup import handle_signals
 from rootsd.discovery.service import DiscoveryDependencies
 from rootsd.disk.canonical import is_canonical_local
 from rootsd.disk.hung_mounts import HungMountDetector
-from rootsd.disk.mounts import MountTable
+from rootsd.disk.mounts import process_mounts
 from rootsd.disk.safety import FolderSafety
 from rootsd.helper.client import Helper
 from rootsd.helper.questions import ask_folders_in_use, ask_folders_of_tools
@@ -135,7 +135,7 @@ class Daemon:
         self._configuration, self._policy, self._places = configuration, policy, places
         self._helper, self._store, self._state = helper, store, state
         loaded = store.load()
-        self._mounts = MountTable()
+        self._mounts = process_mounts()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
         self._alarm = make_alarm()
         process_view = ProcessView(helper)
@@ -313,7 +313,6 @@ class Daemon:
                 )
             )
             stack.callback(self._alarm.close)
-            stack.callback(self._mounts.close)
             async with anyio.create_task_group() as watch:
                 # A signal must not kill the process from before "ready" until all threads have
                 # ended.

@@ -16,7 +16,7 @@ from rootsd.discovery.mount_context import walk_rules
 from rootsd.disk.explanation import explain_absence, explain_absence_outside
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.markers import WalkRules
-from rootsd.disk.mounts import list_mounts
+from rootsd.disk.mounts import process_mounts
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.survey import FollowLinks, survey
 
@@ -67,7 +67,7 @@ class SightExplainer:
         return walk_rules(
             parent,
             (each.path for each in self._parents()),
-            list_mounts(),
+            process_mounts().now(),
             lambda place: places.why_no_root(place) is None,
         )
 

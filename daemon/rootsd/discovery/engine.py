@@ -279,7 +279,8 @@ class DiscoveryEngine:
             self._settle(self._candidates.handle(event))
         for folder, _ in batch.entries:
             self._candidates.restart_quiet_time(folder)
-        if batch.may_move_mounts and self._mounts.mounts_moved():
+        may_move_mounts = batch.may_bring_mounts or self._mounts.are_below(batch.departed())
+        if may_move_mounts and self._mounts.mounts_moved():
             self.mounts_changed()
         if batch.overflow:
             self._handle_overflow()

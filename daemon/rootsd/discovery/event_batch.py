@@ -16,22 +16,26 @@ class EventBatch(Struct):
     For each folder and name, `entries` has two flags: whether the entry was removed, and whether
     an existing folder was renamed to this name and is still there. `tops` has the folders in which
     a marker of a repository came or went, or the list of a workspace's members changed, and
-    whether the last marker went.
+    whether the last marker went. `moved_here` is whether a folder came from somewhere else.
     """
 
     progress: list[FileEvent] = field(default_factory=list)
     overflow: bool = False
+    moved_here: bool = False
     links: dict[bytes, None] = field(default_factory=dict)
     folders: dict[bytes, None] = field(default_factory=dict)
     tops: dict[bytes, bool] = field(default_factory=dict)
     entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = field(default_factory=dict)
 
     @property
-    def may_move_mounts(self) -> bool:
-        """Whether a folder may have moved, and with it the mounts below it."""
-        if self.overflow or self.folders:
-            return True
-        return any(removed or moved for removed, moved in self.entries.values())
+    def may_bring_mounts(self) -> bool:
+        """Whether a folder may have come from an unknown place, and mounts with it."""
+        return self.overflow or self.moved_here
+
+    def departed(self) -> set[bytes]:
+        """Return the folders that may have moved away, and mounts with them."""
+        removed = (child(*entry) for entry, (removed, _) in self.entries.items() if removed)
+        return {*self.folders, *removed}
 
     @classmethod
     def of(
@@ -62,6 +66,7 @@ class EventBatch(Struct):
                 stayed = moved and not is_removal
                 flags = (removed or is_removal, stayed or event.moved)
                 self.entries[event.folder, event.name] = flags
+                self.moved_here |= event.moved
             case WatchPurpose.ROOT | WatchPurpose.MARKERS if event.name:
                 self.tops[event.folder] = event.kind is FileEventKind.REMOVED
             case WatchPurpose.MEMBERS if event.name:
@@ -70,3 +75,4 @@ class EventBatch(Struct):
                 pass  # the folder around it reports this, too
             case _:
                 self.folders[event.folder] = None
+                self.moved_here |= event.moved

@@ -138,6 +138,10 @@ class MountContext:
         mount = self._mount_table.holding(parent.path)
         return self._polling if mount is not None and mount.is_remote else self._watcher
 
+    def are_below(self, paths: Iterable[bytes]) -> bool:
+        """Return whether anything was known to be mounted at or below one of `paths`."""
+        return self._mount_table.are_below(paths)
+
     def mounts_moved(self) -> bool:
         """Return whether a mount moved although the system reported nothing."""
         return self._mount_table.has_moved()

@@ -23,7 +23,7 @@ from rootsd.core.model import DEFAULT_DEPTH
 from rootsd.core.project_kind import GIT_BARE_NAMES, ProjectKind
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, SKIPPED_NAMES, VCS_MARKERS
-from rootsd.disk.mounts import list_mounts, mount_points
+from rootsd.disk.mounts import mount_points, process_mounts
 
 _HIDDEN = b"."
 _NO_LIMIT = 1 << 30
@@ -114,7 +114,7 @@ def look_below(
     """
     limits = limits or LookLimits()
     end = time.monotonic() + limits.seconds
-    mounted = mount_points(list_mounts()) - {folder}
+    mounted = mount_points(process_mounts().now()) - {folder}
     waiting, listed, is_whole = deque([_start(folder, kind)]), 0, True
     found: list[bytes] = []
     while waiting:

@@ -22,7 +22,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors, contains
 
 MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
@@ -235,6 +235,8 @@ class MountTable:
         self._content: bytes | None = None
         self._found: tuple[Mount, ...] | None = None
         self._changes = 0
+        # The mount points and the folders above them.
+        self._leading: frozenset[bytes] = frozenset()
         try:
             self._fd: int | None = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -292,6 +294,13 @@ class MountTable:
             self._sort(found)
         return found
 
+    def are_below(self, paths: Iterable[bytes]) -> bool:
+        """Return whether anything was mounted at or below one of `paths` at the last reading.
+
+        The result is False on a system that does not report changes.
+        """
+        return not self._leading.isdisjoint(paths)
+
     def has_moved(self) -> bool:
         """Read the mounts again and return whether any of them differs.
 
@@ -307,6 +316,8 @@ class MountTable:
             return False
         self._content = content
         self._found = None if content is None else parse_mountinfo(content)
+        points = mount_points(self._found)
+        self._leading = points.union(*map(ancestors, points))
         self._sort(self._found or ())
         return True
 
