@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.catalog import Catalog, affected_paths, identities_behind
+from rootsd.core.affected_paths import affected_paths
+from rootsd.core.catalog import Catalog, identities_behind
 from rootsd.core.inputs import Deny
 from rootsd.core.plan import plan
 from support.core_samples import NOTHING_KNOWN, after, seen

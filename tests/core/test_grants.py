@@ -8,6 +8,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import InheritanceBlocker, inheritance_blocker
 from rootsd.core.errors import IdentityChanged
+from rootsd.core.grants import derive_grants
 from rootsd.core.inputs import (
     AddRule,
     Approve,
@@ -38,7 +39,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from rootsd.core.plan import derive_grants, plan
+from rootsd.core.plan import plan
 from support.core_samples import (
     ANN,
     HOME,

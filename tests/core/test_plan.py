@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
-from rootsd.core import catalog as catalog_module
-from rootsd.core import decide, rules, transition
-from rootsd.core import plan as core_plan
+from rootsd.core import context, decide, grants, rules, transition
 from rootsd.core import plan as plan_module
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
@@ -120,22 +118,20 @@ SEEDS = (4, 17)
         ),
         pytest.param(transition, "_lapsed", _unlapsed, SEEDS[1], id="approvals kept when exposed"),
         pytest.param(decide, "ancestors", _nothing_above, SEEDS[0], id="denial above not seen"),
-        pytest.param(
-            catalog_module, "ancestors", _nothing_above, SEEDS[0], id="denied inside not seen"
-        ),
+        pytest.param(context, "ancestors", _nothing_above, SEEDS[0], id="denied inside not seen"),
         pytest.param(decide, "first_match", _no_deny_rule, SEEDS[1], id="deny rules not read"),
         pytest.param(
             decide, "approving_rule", _any_rule, SEEDS[0], id="removed rules still count"
         ),
         pytest.param(
-            catalog_module,
+            context,
             "_approved_since",
             lambda *_: to_ns(NOW),
             SEEDS[0],
             id="any checkout will do",
         ),
         pytest.param(
-            core_plan,
+            grants,
             "inheritance_blocker",
             lambda *_: None,
             SEEDS[1],
@@ -149,7 +145,7 @@ SEEDS = (4, 17)
             id="neighbors not judged",
         ),
         pytest.param(
-            core_plan,
+            grants,
             "_can_be_granted",
             lambda *_: True,
             SEEDS[0],

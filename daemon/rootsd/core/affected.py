@@ -23,7 +23,8 @@ from hashlib import sha256
 from msgspec import Struct
 
 from rootsd.core.access import Access
-from rootsd.core.catalog import Catalog, paths_below
+from rootsd.core.affected_paths import paths_below
+from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import Judgment, VerdictReason
 from rootsd.core.encoding import identity_fingerprint

@@ -2,7 +2,7 @@
 
 A catalog is immutable: `rootsd.core.plan.plan` replaces it with a new one. There may be thousands
 of projects, and most changes concern few of them. So a new catalog judges only the projects that
-the change can affect (`affected_paths`), and copies the cached values that it cannot affect.
+the change can affect (see `affected_paths`), and copies the cached values that it cannot affect.
 """
 
 from __future__ import annotations
@@ -10,23 +10,20 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from functools import cache, cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 
-from msgspec.structs import replace
-
 from rootsd.core import names
 from rootsd.core.access import Access, stricter_access
+from rootsd.core.context import context_of, denied_paths
 from rootsd.core.decide import (
     DecisionContext,
     Judgment,
     VerdictReason,
     approved_since_ns,
-    denial_of,
-    is_denied_by_person,
     is_published,
     judge,
     judge_behind_wall,
@@ -112,7 +109,8 @@ class Catalog:
         affected = [
             project for path in changed if (project := self.projects.get(path)) is not None
         ]
-        denied = self._denied_paths(before.denied.difference(changed), affected)
+        known = before.denied.difference(changed)
+        denied = denied_paths(self.projects, self.rules, self.policy, known, affected)
         context = self._context(denied)
         judgments, roots = dict(before.judgments), dict(before.roots)
         withheld, identities = dict(before.withheld), dict(before.identities)
@@ -248,18 +246,7 @@ class Catalog:
         return self._context(self.denied)
 
     def _context(self, denied: frozenset[bytes]) -> DecisionContext:
-        return _context(self.rules, self.projects, self.places, denied, self.policy)
-
-    def _denied_paths(
-        self, known: frozenset[bytes], affected: Iterable[Project]
-    ) -> frozenset[bytes]:
-        """Return the paths that a denial covers: those in `known`, and those of `affected`."""
-        by_person = (project.path for project in affected if is_denied_by_person(project))
-        folders = _folders_denied_by_person(self.projects, known.union(by_person))
-        context = DecisionContext(
-            self.rules, folders, frozenset(), lambda _: None, policy=self.policy
-        )
-        return known.union(p.path for p in affected if denial_of(p, context) is not None)
+        return context_of(self.projects, self.rules, self.places, denied, self.policy)
 
     @cached_property
     def sorted_roots(self) -> tuple[PublishedRoot, ...]:
@@ -510,67 +497,6 @@ def _is_equal_in(
     return (before and part(before)) == (after and part(after))
 
 
-def _context(
-    rules: tuple[Rule, ...],
-    projects: Mapping[bytes, Project],
-    places: RefusedPlaces,
-    denied: frozenset[bytes],
-    policy: MachinePolicy,
-) -> DecisionContext:
-    """Return the context for judgments. `denied` are all projects that a denial covers.
-
-    The context must not refer to a catalog. Otherwise a reference cycle would keep each replaced
-    catalog in memory until the garbage collector runs.
-    """
-    holding = (f for path in denied if path.startswith(b"/") for f in ancestors(path))
-    context = DecisionContext(
-        rules,
-        _folders_denied_by_person(projects, denied),
-        frozenset(holding),
-        approved_since=lambda _: None,  # not needed to judge a main checkout
-        parents=places.parents,
-        policy=policy,
-    )
-    return replace(
-        context,
-        approved_since=partial(_approved_since, projects, context),
-        projects_below=partial(_projects_below, projects, cache(lambda: sorted(projects))),
-    )
-
-
-def _projects_below(
-    projects: Mapping[bytes, Project], in_order: Callable[[], Sequence[bytes]], folder: bytes
-) -> Sequence[Project]:
-    """Return the projects below `folder`, without the one at `folder` itself."""
-    paths, start = in_order(), folder + b"/"
-    first = bisect_left(paths, start)
-    # "0" comes right after "/".
-    end = bisect_left(paths, folder + b"0", first)
-    return [projects[path] for path in paths[first:end]]
-
-
-def _folders_denied_by_person(
-    projects: Mapping[bytes, Project], denied: Iterable[bytes]
-) -> frozenset[bytes]:
-    return frozenset(
-        path for path in denied if path.startswith(b"/") and is_denied_by_person(projects[path])
-    )
-
-
-def _approved_since(
-    projects: Mapping[bytes, Project], context: DecisionContext, path: bytes
-) -> int | None:
-    """Return the time since which the main checkout at `path` is approved, or None.
-
-    A checkout that is withheld only because it contains a denied project still counts: the denial
-    is of that project, and not of the worktrees.
-    """
-    project = projects.get(path)
-    if project is None or project.observed.main_checkout is not None:
-        return None
-    return approved_since_ns(project, judge_behind_wall(project, context), context)
-
-
 def _is_undecided(project: Project) -> bool:
     """Return whether no decision about `project` is or was in force. It may have a name."""
     ruling = project.ruling
@@ -580,27 +506,6 @@ def _is_undecided(project: Project) -> bool:
 def _inode_of(identity: Identity) -> _Inode:
     """Return the part of an identity that is the same for all equal identities."""
     return identity.filesystem, identity.inode
-
-
-# For at most this many folders, comparing each path with each of them is faster than checking all
-# folders above each path.
-_FEW_FOLDERS = 16
-
-
-def affected_paths(
-    touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
-) -> AbstractSet[bytes]:
-    """Return the paths whose judgment may change when the `touched` projects change.
-
-    `overruled` are those of them whose denial begins or ends. The result has the touched projects,
-    the projects that contain them (because a denial inside withholds a root), the projects below
-    the overruled ones, and the worktrees of all of these.
-    """
-    near = {*touched, *(project.path for project in catalog.containing(touched))}
-    if overruled:
-        near.update(paths_below(overruled, catalog.projects))
-    worktrees = catalog.worktrees
-    return near.union(*(worktrees[path] for path in worktrees.keys() & near))
 
 
 def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]:
@@ -613,15 +518,3 @@ def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]
     settling = {*(p.path for p in holding), *(main for main in mains if main is not None)}
     identities = catalog.identities
     return {at: identities[at] for at in settling if at in identities}
-
-
-def paths_below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
-    """Return the paths that are below one of the folders."""
-    if len(folders) > _FEW_FOLDERS:
-        return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
-    starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))
-    return (path for path in paths if path.startswith(starts))
-
-
-def _folders_above(path: bytes) -> Iterable[bytes]:
-    return ancestors(path) if path.startswith(b"/") else ()

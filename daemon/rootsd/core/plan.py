@@ -2,14 +2,13 @@
 
 `plan` only decides: it does not read the disk or write to the store. First, each input changes one
 project or rule. Then approve rules and approved main checkouts may approve more projects. Each
-such approval becomes a *grant*. A grant binds to the observed identity. So another directory in
-the same place needs another grant, and the history records each of them.
+such approval becomes a *grant*; see `rootsd.core.grants`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -18,19 +17,16 @@ from msgspec.structs import replace
 
 from rootsd.core import names
 from rootsd.core.access import stricter_access
-from rootsd.core.catalog import Catalog, affected_paths
+from rootsd.core.affected_paths import affected_paths
+from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ChangeVerb, ProjectChange
 from rootsd.core.decide import (
-    InheritanceBlocker,
     VerdictReason,
-    approving_rule,
-    entry_born_ns,
-    inheritance_blocker,
     is_denied_by_person,
     policy_refusal,
 )
-from rootsd.core.encoding import to_ns
 from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPlace
+from rootsd.core.grants import approval_start_ns, derive_grants
 from rootsd.core.inputs import (
     AddRule,
     ApprovalExpired,
@@ -63,8 +59,6 @@ from rootsd.core.model import (
     ActorKind,
     Expiry,
     Grant,
-    LapseReason,
-    Presence,
     Project,
     ProjectKind,
     Ruling,
@@ -74,92 +68,6 @@ from rootsd.core.paths import is_utf8
 from rootsd.core.rules import apply_rule_change, rule_change
 from rootsd.core.shared_git import shared_git
 from rootsd.core.transition import apply_input
-
-
-def derive_grants(
-    judged: Catalog,
-    paths: Iterable[bytes],
-    now: datetime,
-    confirmed: Container[bytes] = frozenset(),
-) -> Iterator[Project]:
-    """Yield the pending projects at `paths` that a rule or a main checkout approves, with grants.
-
-    `confirmed` has the worktrees that a person saw and confirmed.
-    """
-    for path in sorted(paths):
-        project = judged.projects.get(path)
-        if project is not None and _can_be_granted(project, judged):
-            grant = _grant_for(project, judged, now, confirmed)
-            if grant is not None:
-                by_person = path in confirmed or project.ruling.by_person
-                named = replace(project.ruling, name=judged.name_of(project), by_person=by_person)
-                yield replace(project, ruling=_with_grant(named, grant))
-
-
-def approval_start_ns(worktrees: Iterable[Project | None], now: datetime) -> int | None:
-    """Return the `since_ns` of an approval that the main checkout of `worktrees` gets at `now`.
-
-    None means `now` itself. If a known worktree was born later than `now`, the result is the
-    newest birth time. So every existing worktree is older than the approval, even if the clock for
-    file times is ahead of ours: on a file server, or because our clock was set back.
-    """
-    births = (entry_born_ns(tree.observed.identity) for tree in worktrees if tree is not None)
-    newest = max((born for born in births if born is not None), default=0)
-    return newest if newest > to_ns(now) else None
-
-
-def _can_be_granted(project: Project, judged: Catalog) -> bool:
-    seen = project.observed
-    return (
-        judged.judgments[project.path].reason in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
-        and seen.presence is Presence.PRESENT
-        and seen.incomplete is None
-        and seen.hazard is None
-        and seen.identity is not None
-        and seen.identity.same_as(seen.identity)  # otherwise the grant would never count
-        and not _may_have_been_revoked(project)
-        and judged.places.why_no_root(project.path) is None
-    )
-
-
-def _may_have_been_revoked(project: Project) -> bool:
-    """Return whether the store may have lost a denial of `project` with the end of its history.
-
-    Then only a person may approve the project again.
-    """
-    lapse = project.ruling.lapse
-    return lapse is not None and lapse.reason is LapseReason.STORE_RESTORED
-
-
-def _grant_for(
-    project: Project, judged: Catalog, now: datetime, confirmed: Container[bytes]
-) -> Grant | None:
-    identity = project.observed.identity
-    assert identity is not None, "_can_be_granted checked it"
-    context = judged.decision_context
-    giver = None
-    if rule := approving_rule(project, context):
-        giver = Actor(ActorKind.RULE, str(rule.number))
-    elif entry := context.policy.approve_rule(project.path):
-        giver = Actor(ActorKind.POLICY, safe_label(entry.pattern, limit=None))
-    if giver is not None:
-        worktrees = (judged.projects[path] for path in judged.worktrees.get(project.path, ()))
-        return Grant(giver, identity, now, approval_start_ns(worktrees, now))
-    main = project.observed.main_checkout
-    since_ns = context.approved_since(main) if main is not None else None
-    if main is None or since_ns is None:
-        return None
-    blocker = inheritance_blocker(project, context)
-    if blocker is None or (blocker is InheritanceBlocker.OLDER and project.path in confirmed):
-        actor = Actor(ActorKind.MAIN_CHECKOUT, safe_label(main, limit=None))
-        return Grant(actor, identity, now, since_ns)
-    return None
-
-
-def _with_grant(ruling: Ruling, grant: Grant) -> Ruling:
-    kept = tuple(each for each in ruling.grants if each.actor.kind is not grant.actor.kind)
-    return replace(ruling, grants=(*kept, grant), lapse=None)
-
 
 # The first pass may approve main checkouts, and the second pass their worktrees. A worktree is not
 # the main checkout of another one, so two passes are enough.

@@ -28,7 +28,8 @@ from typing import Protocol
 
 import anyio
 
-from rootsd.core.catalog import Catalog, paths_below
+from rootsd.core.affected_paths import paths_below
+from rootsd.core.catalog import Catalog
 from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
