@@ -28,7 +28,7 @@ from rootsd.core.processes import (
     ProgramSight,
     TerminalHolder,
 )
-from rootsd.helper.questions import ProcessReport
+from rootsd.helper.processes import ProcessReport
 from rootsd.wire.request import BadRequest
 from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process

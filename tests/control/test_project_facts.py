@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rootsd.control.project_reader import ProjectReader
 from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.helper.client import Helper, UnavailableHelper
-from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION
+from rootsd.helper.projects import MAX_PROJECTS_PER_QUESTION
 from support.helper_process import real_helper
 from support.repositories import make_repository, raw
 from support.sample_decisions import project

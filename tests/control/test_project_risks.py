@@ -15,8 +15,8 @@ from rootsd.control.project_reader import ProjectReader
 from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.client import NoAnswer, UnavailableHelper
+from rootsd.helper.projects import MAX_PROJECTS_PER_QUESTION, ProjectQuery
 from rootsd.helper.protocol import HelperTask
-from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION, ProjectQuery
 from rootsd.vcs.facts import CollectedRisks
 from support.helper_process import real_helper
 from support.ledger_harness import HANG_GUARD

@@ -18,7 +18,6 @@ DEEP = 100_000
 # error has its own answer.
 MAY_PARSE = {
     "core/parsing.py",
-    "helper/questions.py",
     "mcp/protocol.py",
     "proxy/run/input_required.py",
     "wire/jsonrpc.py",

@@ -10,7 +10,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper import project_facts
 from rootsd.helper.project_facts import answer_facts, answer_risks
-from rootsd.helper.questions import ProjectQuery
+from rootsd.helper.projects import ProjectQuery
 from rootsd.vcs.facts import CollectedFacts, CollectedRisks
 from support.repositories import make_repository, raw
 

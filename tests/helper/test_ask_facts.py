@@ -11,8 +11,8 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
+from rootsd.helper.projects import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
 from rootsd.helper.protocol import HelperTask
-from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
 from rootsd.vcs.facts import CollectedFacts
 from rootsd.wire.projects import ShownFacts
 from support.helper_process import real_helper

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.helper.client import NoAnswer, UnavailableHelper
+from rootsd.helper.folders import ask_folders_in_use
 from rootsd.helper.protocol import TASK_SPECS, HelperTask
-from rootsd.helper.questions import ask_folders_in_use
 from support.helper_process import helper_on
 from support.repositories import raw
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.processes import Lineage, LineageCompleteness
-from rootsd.helper.questions import ask_bare_processes, ask_processes
+from rootsd.helper.processes import ask_bare_processes, ask_processes
 from rootsd.processes.process_tree import lineages
 from support.helper_process import real_helper
 

@@ -147,7 +147,7 @@ def test_without_a_helper_every_question_fails_with_the_reason() -> None:
 
 FORKED = """
 import os, sys
-from rootsd.helper.questions import ask_folders_in_use
+from rootsd.helper.folders import ask_folders_in_use
 from rootsd.helper.client import start_helper
 kept, lock = os.pipe()
 helper = start_helper()

@@ -13,7 +13,7 @@ from rootsd.core.changes import AuditRecord, ChangeVerb
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
-from rootsd.helper.questions import ProcessReport
+from rootsd.helper.processes import ProcessReport
 from rootsd.processes.process_exit import ProcessHandle
 from support.sample_decisions import NOON
 

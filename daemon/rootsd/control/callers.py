@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rootsd.control.process_view import ProcessView
 from rootsd.core.guard import Caller, McpHosts, mcp_hosts_in, only_launches
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
-from rootsd.helper.questions import ProcessReport
+from rootsd.helper.processes import ProcessReport
 from rootsd.processes.process_exit import ProcessHandle
 
 _MAX_HOSTS = 4096

@@ -13,12 +13,8 @@ from anyio import to_thread
 from rootsd.core.errors import CallerRefused
 from rootsd.core.processes import Process, ProcessChain
 from rootsd.helper.client import Helper, NoAnswer
-from rootsd.helper.questions import (
-    ProcessReport,
-    ask_bare_processes,
-    ask_processes,
-    ask_to_write_terminal,
-)
+from rootsd.helper.processes import ProcessReport, ask_bare_processes, ask_processes
+from rootsd.helper.terminals import ask_to_write_terminal
 from rootsd.processes.terminals import TerminalWriteFailed
 
 log = logging.getLogger(__name__)

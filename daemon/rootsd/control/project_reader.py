@@ -21,7 +21,7 @@ from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.client import Helper, NoAnswer
-from rootsd.helper.questions import (
+from rootsd.helper.projects import (
     MAX_PROJECTS_PER_QUESTION,
     ProjectQuery,
     ask_facts,

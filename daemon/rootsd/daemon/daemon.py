@@ -58,7 +58,7 @@ from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.mounts import process_mounts
 from rootsd.disk.safety import FolderSafety
 from rootsd.helper.client import Helper
-from rootsd.helper.questions import ask_folders_in_use, ask_folders_of_tools
+from rootsd.helper.folders import ask_folders_in_use, ask_folders_of_tools
 from rootsd.mcp.sessions.history import SessionLog
 from rootsd.mcp.sessions.registry import SessionRegistry
 from rootsd.mcp.sessions.requests import RootRequestQueue

@@ -5,6 +5,7 @@ of a project: a hostile repository could exploit a parser, and a dead disk could
 
 Before it confines itself, the daemon forks a supervisor. The supervisor starts the helper, and
 starts another one when the helper dies. The helper forks one worker for each question. The worker
-answers it and exits (`helper.server`). The daemon asks with `helper.client` and with the functions
-in `helper.questions`.
+answers it and exits (`helper.server`). The daemon asks with `helper.client`. `helper.folders`,
+`helper.processes`, `helper.terminals`, and `helper.projects` have the questions. In each of them,
+the functions `ask_` run in the daemon, and the functions `answer_` in a worker.
 """

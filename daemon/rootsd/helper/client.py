@@ -10,8 +10,11 @@ from contextlib import suppress
 from typing import Protocol
 
 from rootsd.core.errors import RootsdError
+from rootsd.core.record import BadRecord
+from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper.protocol import (
     ANSWER_LIMIT,
+    Answer,
     AnswerStatus,
     HelperEvent,
     HelperProtocolError,
@@ -54,6 +57,17 @@ class Helper(Protocol):
 
     def close(self) -> None:
         """Stop the helper and its workers."""
+
+
+def ask_typed(
+    helper: Helper, task: HelperTask, question: object, seconds: float, kind: type[Answer]
+) -> Answer:
+    """Return the answer, a value of type `kind`. Raises NoAnswer."""
+    answer = helper.ask(task, encode_typed(question), seconds)
+    try:
+        return decode_typed(answer, kind)
+    except BadRecord as error:
+        raise NoAnswer(f"the helper gave no valid answer: {error}") from error
 
 
 class UnavailableHelper:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 from rootsd.disk.markers import ProjectFiles
+from rootsd.helper.projects import RISKS_SOFT_S, ProjectQuery
 from rootsd.helper.protocol import typed_answer
-from rootsd.helper.questions import RISKS_SOFT_S, ProjectQuery
 from rootsd.vcs.facts import CollectedFacts, CollectedRisks, collect_facts, collect_risks
 from rootsd.vcs.git.libgit2 import last_commit, read_tracking
 from rootsd.wire.projects import LastCommitItem, TrackingFacts

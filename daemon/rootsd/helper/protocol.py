@@ -69,13 +69,13 @@ class TaskSpec(Struct, frozen=True):
 
 TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
     HelperTask.FOLDERS_IN_USE: TaskSpec(
-        "rootsd.helper.questions:answer_folders_in_use",
+        "rootsd.helper.folders:answer_folders_in_use",
         WorkerAccess.PROCESSES,
         max_workers=1,
         is_preforked=True,
     ),
     HelperTask.FOLDERS_OF_TOOLS: TaskSpec(
-        "rootsd.helper.questions:answer_folders_of_tools", WorkerAccess.PROCESSES, max_workers=1
+        "rootsd.helper.folders:answer_folders_of_tools", WorkerAccess.PROCESSES, max_workers=1
     ),
     HelperTask.FACTS: TaskSpec(
         "rootsd.helper.project_facts:answer_facts", WorkerAccess.FILES, max_workers=2
@@ -96,13 +96,13 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
         memory=96 << 20,
     ),
     HelperTask.PROCESSES: TaskSpec(
-        "rootsd.helper.questions:answer_processes",
+        "rootsd.helper.processes:answer_processes",
         WorkerAccess.PROCESSES,
         max_workers=2,
         is_preforked=True,
     ),
     HelperTask.WRITE_TERMINAL: TaskSpec(
-        "rootsd.helper.questions:answer_write_terminal", WorkerAccess.PROCESSES, max_workers=2
+        "rootsd.helper.terminals:answer_write_terminal", WorkerAccess.PROCESSES, max_workers=2
     ),
 }
 
