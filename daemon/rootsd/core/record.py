@@ -115,9 +115,9 @@ def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
 
 def _object(kind: Any) -> _Codec:  # noqa: ANN401 - a class of records
     def encode(record: tuple[Any, ...]) -> dict[str, Any]:
-        codecs = _field_codecs(kind)
         return {
-            name: codecs[name].encode(value) for name, value in zip(codecs, record, strict=True)
+            name: value if encode is _as_it_is else encode(value)
+            for (name, encode), value in zip(_field_encoders(kind), record, strict=True)
         }
 
     def decode(value: object) -> object:
@@ -155,6 +155,15 @@ def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
     return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
 
 
+@cache
+def _field_encoders(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:  # noqa: ANN401
+    return tuple((name, codec.encode) for name, codec in _field_codecs(kind).items())
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
 def _mapping(key: _Codec, item: _Codec) -> _Codec:
     def decode(value: object) -> object:
         if not isinstance(value, dict):
@@ -168,8 +177,11 @@ def _mapping(key: _Codec, item: _Codec) -> _Codec:
 
 
 def _optional(inner: _Codec) -> _Codec:
+    def encode(value: object) -> object:
+        return None if value is None else inner.encode(value)
+
     return _Codec(
-        lambda value: None if value is None else inner.encode(value),
+        _as_it_is if inner.encode is _as_it_is else encode,
         lambda value: None if value is None else inner.decode(value),
     )
 
@@ -180,7 +192,7 @@ def _of_type(kind: type) -> _Codec:
             raise BadRecord(f"not {kind.__name__}")
         return value
 
-    return _Codec(lambda value: value, decode)
+    return _Codec(_as_it_is, decode)
 
 
 def _checked(enum: type[Enum], value: object) -> Enum:
@@ -216,7 +228,7 @@ _OTHER_BYTES = {
 _PLAIN: dict[Any, _Codec] = {
     bool: _of_type(bool),
     bytes: _Codec(text_of, _path),
-    float: _Codec(lambda value: value, _number),
+    float: _Codec(_as_it_is, _number),
     int: _of_type(int),
     str: _of_type(str),
 }
