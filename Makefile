@@ -82,6 +82,7 @@ bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=c
 reference: .venv/.ready  ## write the generated documents anew: docs/schema/, docs/reference/, configuration
 	@$(BIN)/python tools/write_schemas.py
 	@$(BIN)/python tools/write_configuration.py
+	@$(BIN)/python tools/write_agents.py
 	@$(BIN)/python tools/write_cli_reference.py
 	@$(BIN)/python tools/write_json_reference.py
 	@$(BIN)/python tools/write_python_reference.py

@@ -28,6 +28,7 @@ from support.documents import (
     shows,
 )
 from support.forking_program import forking_program
+from support.self_approval import ATTEMPTS, Attempt, Outcome
 from support.terminal import Shell
 from support.user_session import UserSession
 
@@ -400,3 +401,36 @@ def test_drawing_omits_nothing() -> None:
     picture = draw("\x1b[32mgreen\x1b[0m <b> & more", "dark")
     assert all(word in picture for word in ("green", "&lt;b&gt;", "&amp;", "more"))
     assert normal("\x1b[32mx\x1b[0m") == "x"
+
+
+def table(file: Path, heading: str) -> dict[str, list[str]]:
+    """Return the rows of the table in `file` whose first column is `heading`, by first cell."""
+    lines = file.read_text().splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows = dict[str, list[str]]()
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        first, *rest = (cell.strip() for cell in line.strip("|").split("|"))
+        rows[first] = rest
+    return rows
+
+
+def outcome_in(cell: str) -> Outcome:
+    """Return the outcome that a cell of that table describes."""
+    if cell.startswith("**not refused**"):
+        return Outcome.PASSED
+    return Outcome.REFUSED if cell.startswith("refused") else Outcome.CHALLENGED
+
+
+@pytest.mark.parametrize("way", ATTEMPTS, ids=lambda way: way.name)
+def test_the_table_has_the_outcome_of_each_attempt_of_real_agents(way: Attempt) -> None:
+    said = table(TOP / "docs" / "SECURITY.md", "an agent orders an approval")
+    for row in (way.row, way.alone):
+        (cell,) = said[row.text]
+        assert outcome_in(cell) is row.outcome
+
+
+def test_there_are_at_least_twenty_attempts() -> None:
+    assert len({way.name for way in ATTEMPTS}) >= 20
+    assert len({way.command for way in ATTEMPTS}) == len(ATTEMPTS)

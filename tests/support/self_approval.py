@@ -1,7 +1,7 @@
 """The ways in which an agent tries to approve its own root, and the outcome of each.
 
 The outcomes are the table of the guard in docs/SECURITY.md. Each attempt names its row;
-tests/test_agent_tables.py compares the two. tests/e2e/agents makes them with real programs.
+tests/test_documents.py compares the two. tests/e2e/agents makes them with real programs.
 """
 
 from __future__ import annotations

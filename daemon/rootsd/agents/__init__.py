@@ -7,7 +7,7 @@ the first line:
 * What the guard knows it by. `PROGRAMS`: the names of its programs, or of the script that an
   interpreter runs. `PACKAGES`: parts of the path of that script. `MARKERS`: the environment
   variables that it sets for its commands, as `NAME` or `NAME=value`. `HINTS`: the same, but a
-  person's terminal may also have these. `SOURCE`: how that is known. It is in docs/AGENTS.md. An
+  person's terminal may also have these. `SOURCE`: how that is known, for docs/AGENTS.md. An
   editor has no `PROGRAMS`, because people type in its terminals.
 * `state()`: what it needs behind the wall.
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
@@ -71,7 +71,7 @@ def name_of(agent: ModuleType) -> str:
 
 def with_program(name: str, facet: str) -> ModuleType | None:
     """Return the module with `facet` of the agent whose program has this name, or None."""
-    found = (agent for agent in files_with(facet) if name in agent.PROGRAMS)
+    found = (agent for agent in files_with(facet) if name in getattr(agent, "PROGRAMS", ()))
     return next(found, None)
 
 

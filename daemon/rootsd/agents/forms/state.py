@@ -66,6 +66,7 @@ class AgentState(NamedTuple):
     * `reads`: what it reads besides, below the home folder: its program, and shared instructions.
     * `caches`: its caches below the home folder, copy-on-write.
     * `variables`: to be set inside unless the user has set them.
+    * `is_tried`: whether it was run behind the wall.
     * `arguments`: to be inserted before the user's. They turn the agent's own sandbox off, and
       `remark` is the sentence to print about it.
     """
@@ -76,3 +77,4 @@ class AgentState(NamedTuple):
     variables: Mapping[str, str] = MappingProxyType({})
     arguments: tuple[str, ...] = ()
     remark: str = ""
+    is_tried: bool = False

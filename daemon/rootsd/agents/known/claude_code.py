@@ -39,6 +39,7 @@ def state() -> forms.state.AgentState:
             ),
         ),
         variables={"DISABLE_AUTOUPDATER": "1"},
+        is_tried=True,
     )  # fmt: skip
 
 

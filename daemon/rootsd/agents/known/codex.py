@@ -40,6 +40,7 @@ def state() -> forms.state.AgentState:
             "Codex's own sandbox cannot work inside and is off, so its commands can use the"
             " network; --no-network would take it from Codex itself, too"
         ),
+        is_tried=True,
     )  # fmt: skip
 
 

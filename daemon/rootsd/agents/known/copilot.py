@@ -33,6 +33,7 @@ def state() -> forms.state.AgentState:
         reads=(".agents", ".config/github-copilot"),
         caches=(".cache/copilot",),
         variables={"COPILOT_AUTO_UPDATE": "false"},
+        is_tried=True,
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ def state() -> forms.state.AgentState:
         reads=(".opencode", ".agents", ".claude/CLAUDE.md", ".claude/skills"),
         caches=(".cache/opencode",),
         variables={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+        is_tried=True,
     )  # fmt: skip
 
 

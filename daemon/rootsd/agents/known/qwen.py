@@ -31,6 +31,7 @@ def state() -> forms.state.AgentState:
             ),
         ),
         reads=(".agents",),
+        is_tried=True,
     )  # fmt: skip
 
 
