@@ -39,7 +39,7 @@ from bench.running import await_state, daemon, start
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery
-from rootsd.discovery.status import DiscoveryStatus, ParentState
+from rootsd.discovery.status import ParentReport, ParentState
 from support.sizes import Sizes
 
 HANG_GUARD_S = 120
@@ -73,9 +73,9 @@ def discovery(forest: Forest, index: Path | None = None) -> Started:
     def report(observations: Iterable[Observation]) -> None:
         seen.update(item.path for item in observations if isinstance(item, ProjectObserved))
 
-    def note(status: DiscoveryStatus) -> None:
-        if any(parent.state is ParentState.WATCHED for parent in status.parents):
-            held.append(status.watches)
+    def note(status: tuple[ParentReport, ...]) -> None:
+        if any(parent.state is ParentState.WATCHED for parent in status):
+            held.append(ours.watches())
             watching.set()
 
     begin = time.perf_counter()

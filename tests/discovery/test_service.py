@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,11 @@ import pytest
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import IncompleteReason, ObservedState, Parent, Project, ProjectKind
+from rootsd.discovery import service
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.discovery.parent_tree import ParentTree
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from rootsd.discovery.status import ParentState, ScanSummary
+from rootsd.discovery.status import ParentReport, ParentState, ScanSummary, report_for
 from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
 from rootsd.watch.inotify import InotifyWatcher
@@ -189,11 +193,11 @@ def test_a_parent_is_removed_and_created_again(
     observed.wait_for(raw(src / "one"))
     src.rename(src.with_name("away"))
     observed.wait(lambda: observed.all[-1] == ProjectUnreachable(raw(src / "one")))
-    observed.wait(lambda: observed.status.parents[0].state is ParentState.MISSING)
+    observed.wait(lambda: observed.status[0].state is ParentState.MISSING)
     src.mkdir()
     fake_repository(src / "two")
     observed.wait_for(raw(src / "two"))
-    observed.wait(lambda: observed.status.parents[0].state is ParentState.WATCHED)
+    observed.wait(lambda: observed.status[0].state is ParentState.WATCHED)
 
 
 def test_a_scan_counts_its_changes(observed: ReportCollector, start: Start, src: Path) -> None:
@@ -285,8 +289,44 @@ def test_parents_are_changed_while_running(
     discovery.set_parents([Parent(raw(src)), Parent(raw(tmp_path / "more"))])
     observed.wait_for(raw(tmp_path / "more" / "one"))
     discovery.set_parents([Parent(raw(src))])
-    observed.wait(lambda: len(observed.status.parents) == 1)
+    observed.wait(lambda: len(observed.status) == 1)
     assert raw(tmp_path / "more" / "one") in observed.live()
+
+
+def test_the_state_of_each_parent_is_built_once_a_turn_and_sent_only_if_it_changed(
+    observed: ReportCollector, start: Start, src: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Counter[str]()
+    inform, build, tick = observed.on_status, report_for, DiscoveryEngine.tick
+
+    def counted_build(tree: ParentTree, *, scanning: bool) -> ParentReport:
+        work["built"] += 1
+        return build(tree, scanning=scanning)
+
+    def counted_tick(engine: DiscoveryEngine) -> None:
+        work["turns"] += 1
+        tick(engine)
+
+    def counted_inform(status: tuple[ParentReport, ...]) -> None:
+        work["sent"] += 1
+        inform(status)
+
+    monkeypatch.setattr(observed, "on_status", counted_inform)
+    discovery = start()
+    discovery.when_settled(None, HANG_S).result(HANG_S)
+    monkeypatch.setattr(DiscoveryEngine, "tick", counted_tick)
+    monkeypatch.setattr(service, "report_for", counted_build)
+    sent = work["sent"]
+    fake_repository(src / "one")
+    observed.wait_for(raw(src / "one"))
+    for _ in range(5):
+        discovery.probe(raw(src / "one")).result(HANG_S)
+    assert work["sent"] == sent
+    src.rename(src.with_name("away"))
+    observed.wait(lambda: observed.status[0].state is ParentState.MISSING)
+    discovery.stop()
+    assert work["sent"] > sent, "the control: a parent that is gone"
+    assert 0 < work["built"] <= work["turns"]
 
 
 def test_without_watches_a_parent_is_polled_and_the_status_says_so(
@@ -296,8 +336,8 @@ def test_without_watches_a_parent_is_polled_and_the_status_says_so(
         return InotifyWatcher(post, budget=0)
 
     start(watcher=scarce)
-    observed.wait(lambda: observed.status.parents[0].state is ParentState.POLLED)
-    assert "max_user_watches" in observed.status.parents[0].remedy
+    observed.wait(lambda: observed.status[0].state is ParentState.POLLED)
+    assert "max_user_watches" in observed.status[0].remedy
     fake_repository(src / "one")
     observed.wait_for(raw(src / "one"))
 

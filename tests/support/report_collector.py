@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
-from rootsd.discovery.status import DiscoveryStatus
+from rootsd.discovery.status import ParentReport
 
 # A guard against hangs only; no test waits this long when it passes.
 HANG_S = 30.0
@@ -19,7 +19,7 @@ class ReportCollector:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.all: list[Observation] = []
-        self.status = DiscoveryStatus()
+        self.status: tuple[ParentReport, ...] = ()
 
     def report(self, observations: Sequence[Observation]) -> None:
         """Take a batch of reports."""
@@ -27,7 +27,7 @@ class ReportCollector:
             self.all += observations
             self._changed.notify_all()
 
-    def on_status(self, status: DiscoveryStatus) -> None:
+    def on_status(self, status: tuple[ParentReport, ...]) -> None:
         """Take the newest status."""
         with self._changed:
             self.status = status

@@ -44,7 +44,7 @@ def start(*parents, mounts=MountPolicy.NONE, **dependencies):
     return discovery
 
 def state_of(parent):
-    (found,) = (report for report in observed.status.parents if report.path == raw(parent))
+    (found,) = (report for report in observed.status if report.path == raw(parent))
     return found
 
 def sh(*command):

@@ -38,7 +38,7 @@ from rootsd.core.paths import contains, text_of
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon.sight_explainer import SightExplainer
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from rootsd.discovery.status import DiscoveryStatus, ParentState
+from rootsd.discovery.status import ParentReport, ParentState
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
@@ -99,7 +99,7 @@ class DiscoveryAdapter:
             safety or FolderSafety(os.getuid()),
         )
         self._parents: tuple[Parent, ...] = ()
-        self._status = DiscoveryStatus()
+        self._status: tuple[ParentReport, ...] = ()
         self._status_changed = anyio.Event()
         self._inbox: list[Observation] = []
         self._arrived = anyio.Event()
@@ -202,7 +202,7 @@ class DiscoveryAdapter:
         await self._idle.wait()
 
     def _is_seen(self, parent: Parent) -> bool:
-        states = {report.path: report.state for report in self._status.parents}
+        states = {report.path: report.state for report in self._status}
         return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
 
     async def observe(self, path: bytes) -> Observation:
@@ -342,7 +342,7 @@ class DiscoveryAdapter:
 
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
         """Return the state of each parent."""
-        reports = {report.path: report for report in self._status.parents}
+        reports = {report.path: report for report in self._status}
         statuses = []
         for parent in self._parents:
             report = reports.get(parent.path)
@@ -362,24 +362,24 @@ class DiscoveryAdapter:
 
     def watches(self) -> int:
         """Return the number of kernel watches that discovery holds."""
-        return self._status.watches
+        return self._discovery.watches()
 
     def degraded(self) -> list[str]:
         """Return what discovery cannot do, with the remedy, as one sentence each."""
         return [
             f"{safe_label(report.path, limit=None)}: {report.reason}"
             + (f" ({report.remedy})" if report.remedy else "")
-            for report in self._status.parents
+            for report in self._status
             if report.reason
         ]
 
     def _on_loop(self, action: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(action)
 
-    def _note_status(self, status: DiscoveryStatus) -> None:
+    def _note_status(self, status: tuple[ParentReport, ...]) -> None:
         self._loop.call_soon_threadsafe(self._take_status, status)
 
-    def _take_status(self, status: DiscoveryStatus) -> None:
+    def _take_status(self, status: tuple[ParentReport, ...]) -> None:
         self._status = status
         self._status_changed.set()
         self._status_changed = anyio.Event()

@@ -5,8 +5,9 @@ from this thread only, so discovery needs no locks. The thread repeats these ste
 
 1. Empty the queue. Gather events into a batch, and handle the batch before the next request.
 2. Run the polls and check the candidates that are due.
-3. Report: pass new observations to `report`, and a changed status to `on_status`.
-4. Do a portion of the deferred work, and report again.
+3. Pass new observations to `report`.
+4. Do a portion of the deferred work, and pass on what it found.
+5. Pass the states of the parents to `on_status` if one of them changed.
 
 Both callbacks run in this thread. `rootsd.daemon.discovery_adapter` passes their arguments on to
 the event loop.
@@ -33,7 +34,7 @@ from rootsd.core.model import Parent, Project
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
-from rootsd.discovery.status import DiscoveryStatus, ScanSummary, report_for
+from rootsd.discovery.status import ParentReport, ScanSummary, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
 from rootsd.processes.activity import FindFoldersInUse, folders_in_use, folders_of_tools
@@ -54,7 +55,7 @@ _STOP_TIMEOUT_S = 10.0
 
 T = TypeVar("T")
 ReportCallback = Callable[[Sequence[Observation]], None]
-StatusCallback = Callable[[DiscoveryStatus], None]
+StatusCallback = Callable[[tuple[ParentReport, ...]], None]
 ScanProgressCallback = Callable[[ScanProgressItem], None]
 
 
@@ -128,7 +129,7 @@ class Discovery:
         self._snapshots = SnapshotWriter(index, dependencies.monotonic)
         self._scanning: bytes | None = None
         self._settling: list[_SettleWaiter] = []
-        self._status = DiscoveryStatus()
+        self._status: tuple[ParentReport, ...] = ()
         self._polls = PollScheduler(self._engine, dependencies.monotonic)
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
@@ -200,6 +201,10 @@ class Discovery:
         """Return the worktrees of followed repositories that lie in no parent."""
         return self._ask(self._engine.outside_worktrees)
 
+    def watches(self) -> int:
+        """Return the number of kernel watches."""
+        return self._watcher.count()
+
     def stop(self) -> None:
         """End all threads, remove all watches, and drop queued work. May be called again."""
         if self._stopping:
@@ -234,7 +239,7 @@ class Discovery:
         def answer() -> None:
             if future.set_running_or_notify_cancel():
                 found = question()
-                self._flush()
+                self._report_found()
                 future.set_result(found)
 
         self._queue.put(_Task(answer))
@@ -252,11 +257,12 @@ class Discovery:
                     self._handle_queue(first)
                 self._polls.poll_if_due()
                 self._engine.tick()
-                self._flush()
-                self._answer_settled()
+                self._report_found()
                 if self._engine.has_deferred_work():
                     self._engine.catch_up(_CATCH_UP_BATCH)
-                    self._flush()
+                    self._report_found()
+                self._report_status()
+                self._answer_settled()
                 self._snapshots.write_if_due(self._engine.trees)
             self._snapshots.write(self._engine.trees)
         finally:
@@ -305,11 +311,16 @@ class Discovery:
             left.append(_TIDY_DELAY_S)
         return min(left, default=None)
 
-    def _flush(self) -> None:
+    def _report_found(self) -> None:
         observations = self._engine.take()
         if observations:
             self._report(observations)
-        status = self._status_now()
+
+    def _report_status(self) -> None:
+        status = tuple(
+            report_for(tree, scanning=self._scanning == tree.parent.path)
+            for tree in self._engine.trees
+        )
         if status != self._status:
             self._status = status
             self._on_status(status)
@@ -334,15 +345,16 @@ class Discovery:
 
     def _explore(self, tree: ParentTree) -> None:
         self._scanning = tree.parent.path
-        self._flush()
+        self._report_status()
         self._engine.explore(tree)
         self._engine.tick()
         self._scanning = None
-        self._flush()
+        self._report_found()
+        self._report_status()
 
     def _scan(self, parent: bytes | None, progress: ScanProgressCallback | None) -> ScanSummary:
         begin = self._monotonic()
-        self._flush()
+        self._report_found()
         self._engine.take_counts()
         chosen = [t for t in self._engine.trees if parent in (None, t.origin.path)]
         for tree in chosen:
@@ -352,6 +364,7 @@ class Discovery:
         self._engine.recheck_orphans()
         self._engine.tick()
         counts = self._engine.take_counts()
+        self._report_status()
         return ScanSummary(
             new=counts.new,
             gone=counts.gone,
@@ -360,16 +373,6 @@ class Discovery:
             projects=sum(tree.count_projects() for tree in chosen),
             seconds=self._monotonic() - begin,
             being_created=self._engine.candidates.being_created(),
-        )
-
-    def _status_now(self) -> DiscoveryStatus:
-        return DiscoveryStatus(
-            parents=tuple(
-                report_for(tree, scanning=self._scanning == tree.parent.path)
-                for tree in self._engine.trees
-            ),
-            watches=self._watcher.count(),
-            being_created=len(self._engine.candidates),
         )
 
 

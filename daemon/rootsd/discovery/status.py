@@ -35,22 +35,8 @@ class ParentReport(Struct, frozen=True):
     path: bytes
     state: ParentState
     coverage: ScanCoverage
-    folders: int
-    projects: int
     reason: str = ""
     remedy: str = ""
-
-
-class DiscoveryStatus(Struct, frozen=True):
-    """The state of all parents.
-
-    `watches` is the number of kernel watches. `being_created` is the number of projects that are
-    not complete yet.
-    """
-
-    parents: tuple[ParentReport, ...] = ()
-    watches: int = 0
-    being_created: int = 0
 
 
 class ScanSummary(Struct, frozen=True):
@@ -76,8 +62,6 @@ def report_for(tree: ParentTree, *, scanning: bool) -> ParentReport:
         path=tree.parent.path,
         state=state,
         coverage=tree.coverage,
-        folders=len(tree),
-        projects=tree.count_projects(),
         reason=reason,
         remedy=remedy,
     )

@@ -15,6 +15,7 @@ import pytest
 from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from support.faulty_watchers import Fault, make_faulty_watcher
+from support.polling import until
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, raw
 from support.sizes import Sizes
@@ -34,6 +35,12 @@ for number in range(first, last):
 
 @contextmanager
 def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[ReportCollector]:
+    with _discovered(src, fault) as (_, observed):
+        yield observed
+
+
+@contextmanager
+def _discovered(src: Path, fault: Fault) -> Iterator[tuple[Discovery, ReportCollector]]:
     observed = ReportCollector()
     dependencies = DiscoveryDependencies(watcher=make_faulty_watcher(fault))
     discovery = Discovery(
@@ -42,7 +49,7 @@ def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[ReportCollector]:
     discovery.start([Parent(raw(src), depth=6)], {})
     discovery.scan(None).result(HANG_S)
     try:
-        yield observed
+        yield discovery, observed
     finally:
         discovery.stop()
 
@@ -116,7 +123,7 @@ def test_a_storm_in_a_plain_folder_ends_in_the_right_state(tmp_path: Path, sizes
 def test_a_storm_inside_a_repository_causes_no_event(tmp_path: Path, sizes: Sizes) -> None:
     src = tmp_path / "src"
     src.mkdir()
-    with _watched(src) as observed:
+    with _discovered(src, Fault.NONE) as (discovery, observed):
         (one,) = (Path(os.fsdecode(path)) for path in _made(src, 1))
         observed.wait_for(raw(one))
         folder = one / "build"
@@ -131,4 +138,4 @@ def test_a_storm_inside_a_repository_causes_no_event(tmp_path: Path, sizes: Size
         # The parent, the folders above it, those on the way to the repositories, and these two.
         # Temporary watches are removed by then.
         inside = 4 + 5 + 2
-        observed.wait(lambda: observed.status.watches == len([src, *src.parents]) + inside)
+        until(lambda: discovery.watches() == len([src, *src.parents]) + inside)

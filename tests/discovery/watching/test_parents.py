@@ -264,7 +264,7 @@ for number in range(60):
 discovery = start(src)
 observed.wait(lambda: state_of(src).state is ParentState.POLLED)
 assert "sysctl fs.inotify.max_user_watches" in state_of(src).remedy
-assert observed.status.watches <= 40
+assert discovery.watches() <= 40
 made = [raw(fake_repository(src / str(number) / "one")) for number in range(60)]
 observed.wait_for(*made)
 shutil.rmtree(src / "59")

@@ -66,7 +66,7 @@ shutil.rmtree(over / "one")
 observed.wait_for(*made)
 (over / "deep" / "two").rename(over / "one")
 observed.wait_for(raw(over / "one"), raw(memory / "src" / "three"))
-assert {report.state for report in observed.status.parents} == {ParentState.WATCHED}
+assert {report.state for report in observed.status} == {ParentState.WATCHED}
 discovery.stop()
 unmount(over)
 unmount(memory)
