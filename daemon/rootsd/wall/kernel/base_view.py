@@ -18,7 +18,7 @@ from rootsd.core.mount_plan import Mask, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.kernel import covers
-from rootsd.wall.kernel.points import Point, RevokeFailed, Stage, end
+from rootsd.wall.kernel.points import MountStage, Point, RevokeFailed, end
 from rootsd.wall.kernel.skeleton import (
     NO_PRIVILEGES,
     OPEN_TO_ALL,
@@ -75,7 +75,7 @@ class BaseView:
     def __init__(
         self,
         skeleton: Skeleton,
-        stage: Stage,
+        stage: MountStage,
         stand_ins: StandIns,
         names: NameWatch,
         hide_roots: Callable[[bytes], None],

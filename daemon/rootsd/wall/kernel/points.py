@@ -57,7 +57,7 @@ class Point(NamedTuple):
     fd: int
 
 
-class Stage:
+class MountStage:
     """The private place, in the folder `base`, where a root gets all that programs see of it."""
 
     def __init__(self, base: bytes) -> None:

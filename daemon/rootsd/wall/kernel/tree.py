@@ -33,7 +33,7 @@ from rootsd.wall.git.protected import (
 )
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
-from rootsd.wall.kernel.points import Point, Stage, end
+from rootsd.wall.kernel.points import MountStage, Point, end
 from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.skeleton import INODES, NO_PRIVILEGES, TMPFS, Mounted, Skeleton
 from rootsd.wall.kernel.stand_ins import StandIns
@@ -93,7 +93,7 @@ class SharedTree:
         self._base = base
         self._policy = policy
         self._skeleton = Skeleton(base)
-        self._stage = Stage(base)
+        self._stage = MountStage(base)
         self._worktrees = RootWorktrees()
         self._stand_ins = StandIns(base, self._skeleton, self._worktrees)
         self._base_view = BaseView(
