@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rootsd.cli.answers import doctor, installer, lifecycle
+from rootsd.cli.answers import doctor, lifecycle, service_files
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.doctor import DoctorFinding, Severity
 from rootsd.core.errors import RootsdError
@@ -170,8 +170,8 @@ def test_the_service_is_reported(
 ) -> None:
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setattr(detect, "local_service_manager", lambda environment: managing)
-    monkeypatch.setattr(installer.ServiceFiles, "stale", lambda self: stale)
-    monkeypatch.setattr(installer, "installed_command", lambda: Path("/bin/rootsd"))
+    monkeypatch.setattr(service_files.ServiceFiles, "stale", lambda self: stale)
+    monkeypatch.setattr(service_files, "installed_command", lambda: Path("/bin/rootsd"))
     (told,) = found("service")
     assert (told.condition, told.remedy or "") == (condition, remedy)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.answers import installer, lifecycle
+from rootsd.cli.answers import installer, lifecycle, service_files
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.render import Flags
 from rootsd.core.errors import DaemonUnreachable
@@ -148,7 +148,7 @@ def test_another_failed_start_is_reported(desktop: UserSession, invocation: Invo
 def test_a_handwritten_unit_is_left_alone(desktop: UserSession, invocation: Invocation) -> None:
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").write_text("[Service]\nExecStart=/my/own\n")
-    with pytest.raises(installer.ForeignServiceFile) as caught:
+    with pytest.raises(service_files.ForeignServiceFile) as caught:
         install(invocation)
     assert caught.value.remedy.startswith("mv ")
     assert files_in(desktop.units) == ["rootsd.service"]
@@ -207,7 +207,10 @@ def test_only_install_changes_the_folders_of_the_service(
     assert "XDG_CONFIG_HOME is /elsewhere here" in capsys.readouterr().err
     assert "=/elsewhere\n" in (desktop.units / unit_files.PLACES_DROP_IN).read_text()
     monkeypatch.delenv("XDG_CONFIG_HOME")
-    assert installer.plan_files(invocation, installer.user_supervisor(), strict=None).stale() == []
+    assert (
+        service_files.plan_files(invocation, installer.user_supervisor(), strict=None).stale()
+        == []
+    )
 
 
 def test_uninstall_removes_only_the_installed_files(

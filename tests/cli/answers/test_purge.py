@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.answers import installer
+from rootsd.cli.answers import purging
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.wiring import Consent
@@ -32,16 +32,16 @@ def test_every_folder_of_rootsd_is_removed_and_nothing_else(
     places: list[Path], rootsd_dir: Path
 ) -> None:
     (rootsd_dir / "mine").touch()
-    gone = installer.purge_data(Invocation())
+    gone = purging.purge_data(Invocation())
     assert set(places) <= set(gone)
     assert os.listdir(rootsd_dir) == ["mine"]
-    assert installer.purge_data(Invocation()) == []
+    assert purging.purge_data(Invocation()) == []
 
 
 def test_the_store_of_a_running_daemon_is_kept(places: list[Path], rootsd_dir: Path) -> None:
     holder = LockRecord(os.getpid(), "test", {})
     with DaemonLock.acquire(rootsd_dir / "state", holder), pytest.raises(Busy):
-        installer.purge_data(Invocation())
+        purging.purge_data(Invocation())
     assert all((folder / "file").exists() for folder in places)
 
 
@@ -49,7 +49,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(rootsd_dir: Path, tmp_p
     (tmp_path / "precious").touch()
     rootsd_dir.mkdir()
     (rootsd_dir / "config").symlink_to(tmp_path)
-    assert installer.purge_data(Invocation()) == []
+    assert purging.purge_data(Invocation()) == []
     assert (tmp_path / "precious").exists()
 
 
@@ -60,8 +60,8 @@ def test_a_folder_that_cannot_be_removed_is_reported(
         raise PermissionError(13, "Permission denied", str(folder))
 
     monkeypatch.setattr("shutil.rmtree", refuse)
-    with pytest.raises(installer.FolderNotRemoved, match="Permission denied"):
-        installer.purge_data(Invocation())
+    with pytest.raises(purging.FolderNotRemoved, match="Permission denied"):
+        purging.purge_data(Invocation())
 
 
 def test_in_a_shell_with_other_folders_nothing_is_removed(
@@ -71,12 +71,12 @@ def test_in_a_shell_with_other_folders_nothing_is_removed(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     start_record.record_start()
-    installer.ensure_places_for_purge()
+    purging.ensure_places_for_purge()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
     with pytest.raises(
         start_record.PlacesMismatch, match=f"started with {tmp_path}/state"
     ) as caught:
-        installer.ensure_places_for_purge()
+        purging.ensure_places_for_purge()
     assert caught.value.remedy.startswith("env -u XDG_CONFIG_HOME -u XDG_STATE_HOME rootsd")
 
 
@@ -85,12 +85,12 @@ def test_a_purge_waits_until_every_client_is_disconnected(
 ) -> None:
     """Otherwise nothing would know the commands of servers from before they were wrapped."""
     invocation = Invocation()
-    installer.ensure_clients_are_disconnected(invocation)
+    purging.ensure_clients_are_disconnected(invocation)
     home = ClientHome(tmp_path)
     home.record = ConnectRecord(invocation.places.state)
     home.wiring("cline").connect(WISH, Consent.NONE)
-    with pytest.raises(installer.ClientsConnected, match="cline") as refused:
-        installer.ensure_clients_are_disconnected(invocation)
+    with pytest.raises(purging.ClientsConnected, match="cline") as refused:
+        purging.ensure_clients_are_disconnected(invocation)
     assert refused.value.remedy == "rootsd disconnect --all"
     home.wiring("cline").take_back(None)
-    installer.ensure_clients_are_disconnected(invocation)
+    purging.ensure_clients_are_disconnected(invocation)

@@ -259,12 +259,12 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
     if not managing.is_installed():
         yield DoctorCheck(ok(topic, "not installed; rootsd up runs the daemon in the background"))
         return
-    from rootsd.cli.answers import installer
+    from rootsd.cli.answers import installer, service_files
 
     try:
         managing.ensure_reachable()
         state = managing.state()
-        outdated = installer.plan_files(invocation, managing, strict=None).outdated()
+        outdated = service_files.plan_files(invocation, managing, strict=None).outdated()
     except RootsdError as trouble:
         yield DoctorCheck(error(topic, trouble.message, trouble.remedy))
         return

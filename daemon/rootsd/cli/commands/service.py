@@ -148,12 +148,12 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
     This first removes the permission hooks of rootsd from clients: without a daemon, a strict hook
     refuses each call.
     """
-    from rootsd.cli.answers import installer
+    from rootsd.cli.answers import installer, purging
 
     managing = installer.user_supervisor()
     if purge:
-        installer.ensure_places_for_purge()
-        installer.ensure_clients_are_disconnected(invocation)
+        purging.ensure_places_for_purge()
+        purging.ensure_clients_are_disconnected(invocation)
     hooks = _remove_hooks(invocation, dry_run=dry_run) if managing.is_installed() else []
     try:
         if dry_run:
@@ -165,7 +165,7 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
             raise
         gone = []
     if purge:
-        gone += installer.data_folders(invocation) if dry_run else installer.purge_data(invocation)
+        gone += purging.data_folders(invocation) if dry_run else purging.purge_data(invocation)
     if invocation.output.is_json:
         files = [str(file) for file in gone]
         extra = {"removed": files, "hooks_removed": hooks, "dry_run": dry_run}
@@ -248,11 +248,11 @@ def restart(invocation: Invocation) -> None:
 @pass_invocation
 def status(invocation: Invocation) -> int:
     """Show the status of the service. The exit status is 0 if it runs, else 69."""
-    from rootsd.cli.answers import installer
+    from rootsd.cli.answers import installer, service_files
 
     managing = installer.installed_supervisor()
     state = managing.state()
-    wanted = installer.plan_files(invocation, managing, strict=None)
+    wanted = service_files.plan_files(invocation, managing, strict=None)
     stale = [*wanted.stale(), *wanted.surplus]
     warnings = ["the service files are of another version; try: rootsd service install"]
     answer = CommandResult(
@@ -289,9 +289,9 @@ def logs(invocation: Invocation, *, follow: bool) -> None:
 @pass_invocation
 def print_(invocation: Invocation, *, strict: bool | None) -> None:
     """Print the files that install writes, with their paths."""
-    from rootsd.cli.answers import installer
+    from rootsd.cli.answers import installer, service_files
 
-    files = installer.plan_files(invocation, installer.user_supervisor(), strict=strict).files
+    files = service_files.plan_files(invocation, installer.user_supervisor(), strict=strict).files
     output = invocation.output
     if output.is_json:
         listed = [{"path": str(file), "text": text} for file, text in files.items()]
@@ -302,7 +302,7 @@ def print_(invocation: Invocation, *, strict: bool | None) -> None:
 
 
 def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
-    from rootsd.cli.answers import installer
+    from rootsd.cli.answers import service_files
     from rootsd.service import detect, manager
     from rootsd.service.manager import ProgramResult
 
@@ -315,7 +315,7 @@ def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
         return ProgramResult(0)
 
     managing = detect.local_service_manager(os.environ, record)
-    wanted = installer.plan_files(invocation, managing, strict=strict)
+    wanted = service_files.plan_files(invocation, managing, strict=strict)
     stale = wanted.stale()
     managing.load()
     managing.start()
