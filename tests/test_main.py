@@ -18,6 +18,7 @@ from support.fake_daemon import FakeDaemon, a_listing, a_status
 HANG_GUARD = 60
 HEAVY = (
     "click", "rich", "mcp", "msgspec", "pydantic", "asyncio", "anyio", "dataclasses",
+    "platformdirs",
 )  # fmt: skip
 # Runs the entry point as the console script does, then reports the loaded heavy modules.
 PROBE = """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from rootsd.places.base_folders import PLACE_VARIABLES, folder_of_daemon, log_folder
+from rootsd.places.base_folders import PLACE_VARIABLES, folder_of_daemon
 from rootsd.places.daemon_folders import find_places
 
 
@@ -28,17 +27,6 @@ def test_without_it_the_folders_follow_the_xdg_variables(monkeypatch: pytest.Mon
     assert places.config == b"/x/config/rootsd"
     assert places.state == b"/x/state/rootsd"
     assert places.log.startswith(b"/x/state/rootsd/")
-
-
-def test_on_a_mac_the_logs_are_where_console_looks_unless_the_state_was_moved(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("ROOTSD_DIR")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert log_folder({}) == f"{tmp_path}/Library/Logs/rootsd"
-    assert log_folder({"XDG_STATE_HOME": "rel"}) == f"{tmp_path}/Library/Logs/rootsd"
-    assert log_folder({"XDG_STATE_HOME": "/x"}) == "/x/rootsd/log"
 
 
 @pytest.mark.needs("linux")

@@ -47,18 +47,6 @@ def default_folder(variable: str) -> str:
     return os.path.join(os.fsdecode(home_folder()), below)
 
 
-def log_folder(environment: Mapping[str, str]) -> str:
-    """Return the folder of the logs for a daemon with this environment. Raises FolderUnavailable.
-
-    On macOS, it is where Console looks for logs, unless a person moved the state.
-    """
-    if top := overriding_folder():
-        return os.fsdecode(top) + "/state/log"
-    if sys.platform == "darwin" and not named_folder("XDG_STATE_HOME", environment):
-        return os.path.join(os.fsdecode(home_folder()), "Library/Logs/rootsd")
-    return os.path.join(base_folder("XDG_STATE_HOME", environment), "rootsd/log")
-
-
 def folder_of_daemon(variable: str) -> bytes:
     """Return rootsd's own folder below the base folder that the daemon uses.
 

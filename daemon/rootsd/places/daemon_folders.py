@@ -1,6 +1,7 @@
 """Locate the folders for configuration, state, logs, and the second anchor.
 
-The daemon records the folders that it found. Lean programs, which need none of these folders, ask
+This module is separate from `runtime_dir`, because platformdirs is too slow for the lean programs,
+which need none of these folders. The daemon records the folders that it found. Other programs ask
 the daemon.
 
 The folder of the second anchor does not depend on an XDG variable. A program with another value of
@@ -13,9 +14,10 @@ import os
 import sys
 from collections.abc import Mapping
 
+import platformdirs
 from msgspec import Struct
 
-from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, log_folder, named_folder
+from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.places.runtime_dir import home_folder, overriding_folder
 
 
@@ -34,26 +36,26 @@ class Places(Struct, frozen=True):
 
 
 def find_places(remembered: Mapping[str, str] | None = None) -> Places:
-    """Return the folders of this user, or folders below ROOTSD_DIR if that is set.
+    """Return the folders of platformdirs, or folders below ROOTSD_DIR if that is set.
 
     `remembered` has variables to use if the environment lacks them. Raises FolderUnavailable.
     """
+    if top := overriding_folder():
+        return Places(top + b"/config", top + b"/state", top + b"/state/log", top + b"/data")
     environment = {
         name: named_folder(name, os.environ) or named_folder(name, remembered or {})
         for name in PLACE_VARIABLES
     }
-    log = os.fsencode(log_folder(environment))
-    if top := overriding_folder():
-        return Places(top + b"/config", top + b"/state", log, top + b"/data")
-    config, state = (
-        os.fsencode(os.path.join(base_folder(name, environment), "rootsd"))
-        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
-    )
-    return Places(config, state, log, _data_folder())
+    config = os.path.join(base_folder("XDG_CONFIG_HOME", environment), "rootsd")
+    state = os.path.join(base_folder("XDG_STATE_HOME", environment), "rootsd")
+    log = os.path.join(state, "log")
+    if sys.platform == "darwin" and not environment["XDG_STATE_HOME"]:
+        log = platformdirs.user_log_dir("rootsd", appauthor=False)
+    return Places(os.fsencode(config), os.fsencode(state), os.fsencode(log), _data_folder())
 
 
 def _data_folder() -> bytes:
-    # Choose a folder that people do not synchronize between machines. On macOS, state and data
-    # usually have the same one.
+    # Choose a folder that people do not synchronize between machines. On macOS, platformdirs would
+    # return the same folder for state and data.
     inner = b"Library/Preferences" if sys.platform == "darwin" else b".local/share"
     return b"/".join((home_folder().rstrip(b"/"), inner, b"rootsd"))

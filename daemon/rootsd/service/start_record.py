@@ -35,7 +35,12 @@ from rootsd.files.private_files import (
     unusable_error,
 )
 from rootsd.places import runtime_dir
-from rootsd.places.base_folders import PLACE_VARIABLES, default_folder, log_folder, named_folder
+from rootsd.places.base_folders import (
+    PLACE_VARIABLES,
+    base_folder,
+    default_folder,
+    named_folder,
+)
 from rootsd.processes.own_program import own_command
 
 RECORD_NAME = "start.json"
@@ -125,7 +130,7 @@ def _plan(variables: Mapping[str, str]) -> StartPlan:
         sync=(*own, "sync", "run"),
         environment=environment,
         folder=start_folder(),
-        logs=Path(log_folder(environment)),
+        logs=_log_folder(environment),
     )
 
 
@@ -145,6 +150,18 @@ def _own_variables() -> dict[str, str]:
     with suppress(KeyError):  # a container may have no entry for the user
         own["USER"] = own["LOGNAME"] = pwd.getpwuid(os.getuid()).pw_name
     return own
+
+
+def _log_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of `Places.log` for a daemon with this environment.
+
+    `places.daemon_folders` implements the same rule for programs that may load platformdirs.
+    """
+    if override := runtime_dir.overriding_folder():
+        return Path(os.fsdecode(override), "state/log")
+    if sys.platform == "darwin" and "XDG_STATE_HOME" not in environment:
+        return Path(environment["HOME"], "Library/Logs/rootsd")
+    return Path(base_folder("XDG_STATE_HOME", environment), "rootsd/log")
 
 
 def record_start() -> StartPlan:
