@@ -34,12 +34,13 @@ class RootsPublisher:
         rootsd_dir: Path,
         settings: dict[str, Any] | None = None,
         first: tuple[ConfinedRoot, ...] = (),
+        version: int = FEED_VERSION,
     ) -> None:
         self.rootsd_dir = rootsd_dir
         self.reports: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.reported = threading.Condition()
-        self.version = FEED_VERSION
+        self.version = version
         self.start: dict[str, Any] | None = None
         self._settings = settings or {}
         self._roots = first

@@ -18,6 +18,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
 )
+from rootsd.wire.feed import FEED_VERSION
 from support.polling import until
 from support.roots_publisher import RootsPublisher
 from support.wall_kills import programs_behind_wall
@@ -153,6 +154,26 @@ def test_a_program_waits_in_its_folder_until_a_daemon_is_back(
             assert probe.line() == "0 after"
             _replace(tmp_path / "other" / "file", "later")
             assert probe.line() == "0 later", "nothing has failed in between"
+
+
+def test_a_program_keeps_its_folders_if_the_next_daemon_has_another_version(
+    publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path
+) -> None:
+    publisher.publish(kept, other)
+    with _probe(tmp_path) as probe:
+        assert probe.line() == "0 before"
+        publisher.close()
+        newer = FEED_VERSION + 1
+        with RootsPublisher(publisher.rootsd_dir, version=newer):
+            probe.until_told(
+                f"the daemon speaks version {newer} of its feed, and this program version"
+                f" {FEED_VERSION}, so victim waits; try: rootsd down && rootsd up"
+            )
+            until(lambda: probe.states() == {psutil.STATUS_STOPPED})
+        _replace(tmp_path / "other" / "file", "after")
+        with RootsPublisher(publisher.rootsd_dir, first=(kept, other)):
+            probe.until_told(_CONTINUES)
+            assert probe.line() == "0 after"
 
 
 def _what_is_read_after_a_smaller_view(
