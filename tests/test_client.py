@@ -31,7 +31,7 @@ from rootsd.core.errors import Busy, ErrorCode
 from rootsd.core.model import (
     ProjectKind,
 )
-from support.bridges import Daemon, daemons, fault, reply
+from support.bridges import Daemon, daemons, fault, notice, reply
 from support.mcp_harness import FakeSource, root
 from support.threaded_publisher import published
 
@@ -48,6 +48,16 @@ def test_list_roots_returns_all_fields() -> None:
         )
     assert first == Root(odd.uri, "a b%é", Path("/src/a b%é"), "git", "read-write", ("work",))
     assert (second.access, second.name) == ("read", "docs")
+
+
+def test_a_change_that_comes_before_the_answer_is_skipped() -> None:
+    def change(daemon: Daemon) -> None:
+        daemon.say(reply(daemon.hear()["id"], {}))
+        asked = daemon.hear()
+        daemon.say(notice("notifications/roots/list_changed"), reply(asked["id"], {"roots": []}))
+
+    with daemons(change):
+        assert list_roots() == ()
 
 
 def test_list_roots_narrows_by_only() -> None:

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.link import rpc
 from rootsd.link.connect import NotRunning
 from rootsd.link.daemon_link import connect_to_daemon
 from rootsd.link.roots_feed import RootsFeed
@@ -35,11 +36,6 @@ from rootsd.service import autostart
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import (
     INTERNAL_ERROR,
-    ErrorResponse,
-    Request,
-    Response,
-    encode,
-    parse,
 )
 from rootsd.wire.requested_scope import parse_scope
 from rootsd.wire.roots_subscription import RootsUpdate
@@ -101,7 +97,7 @@ def list_roots(
     """
     with closing(_connect()) as channel:
         _greet(channel, _greeting(only, client, any_uri=any_uri))
-        return _roots_of(_ask(channel, "roots/list", None))
+        return _roots_of(rpc.ask(channel, "roots/list", {}))
 
 
 def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False) -> bool:
@@ -123,7 +119,7 @@ def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False
         return False
     params = {"name": "resolve_root", "arguments": {"path": text}, "_meta": _META}
     with closing(_connect()) as channel:
-        found = _ask(channel, "tools/call", params).get("structuredContent") or {}
+        found = rpc.ask(channel, "tools/call", params).get("structuredContent") or {}
     root = found.get("root") or {}
     return found.get("inside") is True and (not write or root.get("access") == "read-write")
 
@@ -207,7 +203,7 @@ async def _wait(feed: RootsFeed[Root], until: float) -> None:
 
 def _raw_roots() -> dict[str, Any]:
     with closing(_connect()) as channel:
-        return _ask(channel, "roots/list", None)
+        return rpc.ask(channel, "roots/list", {})
 
 
 def _connect() -> socket.socket:
@@ -227,38 +223,11 @@ def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello
 
 
 def _greet(channel: socket.socket, greeting: hello.Hello) -> None:
-    answer = _exchange(channel, hello.encode_hello(greeting, _HELLO_ID))
-    if isinstance(answer, ErrorResponse) and greeting.scope.narrows:
-        raise hello.scope_refusal(answer)
-
-
-def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> dict[str, Any]:
-    match _exchange(channel, Request(_HELLO_ID + 1, method, params)):
-        case Response(_, dict() as result):
-            return result
-        case ErrorResponse(_, _, message, {"reason": str() as code, "remedy": str() as remedy}):
-            error = RootsdError(message, remedy)
-            with suppress(ValueError):  # a newer daemon may send an unknown code
-                error.code = ErrorCode(code)
-            raise error
-        case answer:
-            raise RootsdError(f"the daemon answers {answer!a:.200}", "rootsd status")
-
-
-def _exchange(channel: socket.socket, request: Request) -> Response | ErrorResponse:
-    """Send a request and return its response. Skip notifications. Raise DaemonUnreachable."""
     try:
-        channel.sendall(encode(request))
-        with channel.makefile("rb") as lines:
-            for line in lines:
-                answer = parse(line)
-                if isinstance(answer, Response | ErrorResponse) and answer.id == request.id:
-                    return answer
-    except TimeoutError as error:
-        raise DaemonUnreachable("the daemon does not answer", "rootsd status") from error
-    except OSError:
-        pass
-    raise DaemonUnreachable("the daemon hung up before it answered", "rootsd status")
+        rpc.ask(channel, hello.HELLO_METHOD, hello.hello_params(greeting))
+    except rpc.DaemonError as error:
+        if greeting.scope.narrows:
+            raise RootsdError(f"the daemon cannot narrow this: {error}", "rootsd up") from error
 
 
 def _roots_of(result: object) -> tuple[Root, ...]:

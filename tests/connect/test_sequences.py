@@ -30,7 +30,7 @@ from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.core.errors import RootsdError
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import JsonFormat, TomlFormat, YamlFormat
-from rootsd.sync.process import AccessSync
+from rootsd.sync.process import AccessSync, DaemonDecisions
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery
@@ -62,7 +62,7 @@ MARK = re.compile(r"\b[pa][0-9]+\b")
 STEPS = 12
 
 
-class Decisions:
+class Decisions(DaemonDecisions):
     """A daemon with decisions that differ each time."""
 
     def __init__(self, random: Random) -> None:

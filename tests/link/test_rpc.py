@@ -120,7 +120,7 @@ def test_an_error_of_another_form_is_a_plain_failure(
         b'{"jsonrpc":"2.0","id":2,"result":{}}\n',
         b'{"jsonrpc":"2.0","id":1,"result":[]}\n',
         b'{"jsonrpc":"2.0","id":1}\n',
-        b'{"jsonrpc":"2.0","method":"progress"}\n',
+        b'{"jsonrpc":"2.0","method":"progress","params":[]}\n',
         b"\xff\n",
     ],
 )

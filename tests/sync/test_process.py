@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rootsd.settings import settings_file
-from rootsd.sync.process import AccessSync
+from rootsd.sync.process import AccessSync, DaemonDecisions
 from rootsd.sync.reconcile import NOTHING_OWN
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS
@@ -344,7 +344,7 @@ def test_removing_a_client_restores_the_file(
     assert record.own().get(str(file), NOTHING_OWN) == NOTHING_OWN
 
 
-class _Feed:
+class _Feed(DaemonDecisions):
     def __init__(self, decisions: Decisions) -> None:
         self._decisions = decisions
 

@@ -26,7 +26,7 @@ from rootsd.places.runtime_dir import find_runtime_dirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _CHUNK = 64 * 1024
 _MAX_STARTER_OUTPUT = 1 << 16
@@ -86,6 +86,19 @@ class DaemonLink:
     def starter_fd(self) -> int:
         """The descriptor that is readable when a start makes progress; -1 without a start."""
         return -1 if self._starter is None else self._starter.fileno()
+
+    @property
+    def retry_at(self) -> float:
+        """When to call `attend` to connect again, or infinity."""
+        return self.policy.retry_at if self.is_away else float("inf")
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+        if self.connection is not None:
+            wanted = select.POLLIN | (select.POLLOUT if self.outgoing else 0)
+            yield self.connection.fileno(), wanted
+        elif self.starter_fd >= 0:
+            yield self.starter_fd, select.POLLIN
 
     def attend(self) -> None:
         """Finish a start that has ended, and try to connect if that is due."""

@@ -48,15 +48,11 @@ class Feed:
         """When to call `attend` even if no descriptor is ready."""
         if self.link.connection is not None:
             return self._answer_due
-        return self.link.policy.retry_at if self.link.is_away else math.inf
+        return self.link.retry_at
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""
-        if self.link.connection is not None:
-            wanted = select.POLLIN | (select.POLLOUT if self.link.outgoing else 0)
-            yield self.link.connection.fileno(), wanted
-        elif self.link.starter_fd >= 0:
-            yield self.link.starter_fd, select.POLLIN
+        return self.link.interest()
 
     def attend(self) -> list[FeedEvent]:
         """Do what is due, and return what has happened."""

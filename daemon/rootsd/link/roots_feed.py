@@ -9,7 +9,6 @@ approved, which is the safe answer.
 from __future__ import annotations
 
 import math
-import select
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -71,11 +70,7 @@ class RootsFeed(Generic[Root]):
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""
-        if self._link.connection is not None:
-            wanted = select.POLLIN | (select.POLLOUT if self._link.outgoing else 0)
-            yield self._link.connection.fileno(), wanted
-        elif self._link.starter_fd >= 0:
-            yield self._link.starter_fd, select.POLLIN
+        return self._link.interest()
 
     @property
     def deadline(self) -> float:
@@ -84,8 +79,7 @@ class RootsFeed(Generic[Root]):
             return min(self._response_due, self._outdated_until)
         policy = self._link.policy
         give_up = math.inf if self._has_given_up else policy.give_up_at
-        retry = policy.retry_at if self._link.is_away else math.inf
-        return min(give_up, retry, self._outdated_until)
+        return min(give_up, self._link.retry_at, self._outdated_until)
 
     def attend(self) -> None:
         """Do what is due. Call it when a descriptor is ready or the deadline has passed."""

@@ -1,4 +1,4 @@
-"""Send one request to the control socket and return its answer.
+"""Send one request to a socket of the daemon and return its answer.
 
 Standard library only and no dataclasses: `rootsd check` runs at every shell prompt.
 """
@@ -98,7 +98,7 @@ def ask(
                 message = _message(line)
                 if "id" not in message:
                     if on_notification is not None:
-                        on_notification(message["params"])
+                        on_notification(message.get("params", {}))
                     continue
                 return _result(message)
     except TimeoutError as error:
@@ -121,7 +121,7 @@ def _message(line: bytes) -> dict[str, Any]:
     if "id" in message:
         ours = message["id"] in (REQUEST_ID, None)  # null: the daemon could not read our id
     else:
-        ours = isinstance(message.get("params"), dict)
+        ours = isinstance(message.get("params", {}), dict)
     if not ours:
         raise _protocol_error()
     return message
@@ -142,7 +142,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
     if not isinstance(data, dict):
         data = {}
     try:
-        code = ErrorCode(str(data.get("code")))
+        code = ErrorCode(str(data.get("code", data.get("reason"))))  # `reason` on mcp.sock
     except ValueError:  # a code of a newer daemon
         code = ErrorCode.FAILED
     choices = data.get("choices")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -48,26 +48,16 @@ _GRACE_S = 5.0  # how long a daemon that restarts may be away before grants are 
 _DEV_NULL = b"/dev/null"
 
 
-class DecisionSource(Protocol):
-    """Where the process learns what is denied and published."""
+class DaemonDecisions:
+    """What the daemon says about projects."""
 
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
         """Return the items that the daemon lists. Raises RootsdError."""
-
-    def focus(self) -> str | None:
-        """Return the tag of the focus. Raises RootsdError."""
-
-
-class DaemonDecisions:
-    """The answers of the daemon."""
-
-    def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
-        """See DecisionSource."""
         items: list[dict[str, Any]] = _ask(query)["items"]
         return items
 
     def focus(self) -> str | None:
-        """See DecisionSource."""
+        """Return the tag of the focus. Raises RootsdError."""
         tag: str | None = _ask(FocusQuery())["tag"]
         return tag
 
@@ -89,7 +79,7 @@ class AccessSync(Struct):
     clients: Mapping[str, SyncedClient]
     outcomes: dict[str, ClientOutcome] = field(default_factory=dict)
 
-    def apply(self, source: DecisionSource) -> None:
+    def apply(self, source: DaemonDecisions) -> None:
         """Ask for the decisions, and write them. Raises RootsdError if the daemon fails."""
         own: Mapping[str, OwnEntries] = {}
         with suppress(RootsdError):  # `_write` reports a damaged record
@@ -219,7 +209,7 @@ class AccessSync(Struct):
 
 
 def preview(
-    state: bytes, target: SyncTarget, client: SyncedClient, source: DecisionSource
+    state: bytes, target: SyncTarget, client: SyncedClient, source: DaemonDecisions
 ) -> tuple[str | None, str | None, Wanted]:
     """Return the text of a client's file, the text after a sync, and what is wanted in it.
 
@@ -237,7 +227,7 @@ def preview(
 
 
 def _wanted(
-    target: SyncTarget, client: SyncedClient, source: DecisionSource, own: OwnEntries
+    target: SyncTarget, client: SyncedClient, source: DaemonDecisions, own: OwnEntries
 ) -> Wanted:
     denied = source.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
     tag = source.focus() if client.granted is GrantedTag.FOCUS else client.tag

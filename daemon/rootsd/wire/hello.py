@@ -119,7 +119,12 @@ class ScopeRefused(RootsdError):
 
 
 def encode_hello(hello: Hello, id_: Id) -> Request:
-    """Return the request that carries `hello`. Empty fields are left out."""
+    """Return the request that carries `hello`."""
+    return Request(id_, HELLO_METHOD, hello_params(hello))
+
+
+def hello_params(hello: Hello) -> dict[str, Any]:
+    """Return the parameters for `hello`. Empty fields are left out."""
     params: dict[str, Any] = {"version": hello.version}
     if hello.client:
         params["client"] = hello.client
@@ -137,15 +142,20 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
         params["any_uri"] = True
     if hello.scope.focus:
         params["focus"] = True
-    return Request(id_, HELLO_METHOD, params)
+    return params
 
 
 def hello_result(rootsd: str, start: ResumeState | None) -> HelloResult:
     """Return the result for a hello. `start` is None for a session without a working directory."""
     result = HelloResult(version=HELLO_VERSION, rootsd=rootsd)
     if start is not None:
-        result["start"] = ResumeStateItem(anchor=start.anchor, approvals=start.approvals)
+        result["start"] = resume_item(start)
     return result
+
+
+def resume_item(start: ResumeState) -> ResumeStateItem:
+    """Return the start of a session for its peer."""
+    return ResumeStateItem(anchor=start.anchor, approvals=start.approvals)
 
 
 def resume_hello(hello: Hello, result: object) -> Hello:

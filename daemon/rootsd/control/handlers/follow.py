@@ -55,7 +55,7 @@ from rootsd.wire.follow import (
     SessionRoots,
     SessionRootsQuery,
 )
-from rootsd.wire.hello import Hello, ResumeStateItem, decode_hello
+from rootsd.wire.hello import Hello, decode_hello, resume_item
 from rootsd.wire.request import BadRequest
 from rootsd.wire.scope import resolve_scope, resume_state
 from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
@@ -125,9 +125,7 @@ class FollowHandlers(Struct, frozen=True):
             version=FEED_VERSION,
             rootsd=__version__,
             id=id_,
-            start=None
-            if start is None
-            else ResumeStateItem(anchor=start.anchor, approvals=start.approvals),
+            start=None if start is None else resume_item(start),
             settings=self.wall.settings(),
         )
         return to_json(result)
@@ -195,59 +193,46 @@ class ScreenFollower(Struct):
     _sessions: list[SessionItem] | None = None
     _confined: list[ConfinedProgramItem] | None = None
     _focus: str | None = None
+    _is_complete: bool = False
 
     async def send_updates(self, send: SendNotification) -> None:
         """Send everything, and then each change, for as long as the connection lives."""
         ledger, changes = self.sources.ledger, self.sources.changes
-        is_complete = False
         while True:
             catalog, focus, number = ledger.catalog, ledger.focus, changes.number
-            update = self._next_update(catalog)
-            if update is None and is_complete:
+            if (change := self._next_change(catalog)) is None:
                 await _wait_for_change(ledger, catalog, focus, changes, number)
                 continue
-            update = update or self._update((), (), is_complete=True)
-            is_complete = update["is_complete"]
-            number, self._number = self._number, self._number + 1
+            sent, self._number = self._number, self._number + 1
             await send(
                 CHANGE_METHOD,
-                to_json(FeedChange(number, ledger.revision, self._focus, None, update)),
+                to_json(FeedChange(sent, ledger.revision, self._focus, None, change)),
             )
 
     def close(self) -> None:
         """Do nothing, because the daemon keeps nothing about a follower."""
 
-    def _next_update(self, catalog: Catalog) -> ScreenChange | None:
+    def _next_change(self, catalog: Catalog) -> ScreenChange | None:
         """Return what the reader does not know yet, or None if it knows everything."""
         changed = list(islice(self._changed(catalog), MAX_FOLLOW_ITEMS + 1))
         # A decision can change the proposed names of others. To find these takes longer than
         # everything else, so the decision itself is sent before.
         changed = changed or list(islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1))
-        is_complete = len(changed) <= MAX_FOLLOW_ITEMS
         gone = [path for path in self._known if path not in catalog.projects]
         sessions, confined = self.sources.daemon.session_items(), self.sources.wall.wardens.items()
-        focus = self.sources.ledger.focus.tag
-        is_same = (self._sessions, self._confined, self._focus) == (sessions, confined, focus)
-        if is_same and not changed and not gone:
+        before = (self._sessions, self._confined, self._focus)
+        now = (sessions, confined, self.sources.ledger.focus.tag)
+        if self._is_complete and before == now and not changed and not gone:
             return None
-        items = self._items(catalog, changed[:MAX_FOLLOW_ITEMS])
-        ids = [self._known.pop(path).id for path in gone]
-        return self._update(items, ids, is_complete=is_complete)
-
-    def _update(
-        self, items: Iterable[FollowedProject], gone: Iterable[str], *, is_complete: bool
-    ) -> ScreenChange:
-        sessions, confined = self.sources.daemon.session_items(), self.sources.wall.wardens.items()
-        update = ScreenChange(
-            projects=list(items),
-            gone=list(gone),
-            sessions=None if sessions == self._sessions else sessions,
-            confined=None if confined == self._confined else confined,
-            is_complete=is_complete,
+        self._sessions, self._confined, self._focus = now
+        self._is_complete = len(changed) <= MAX_FOLLOW_ITEMS
+        return ScreenChange(
+            projects=self._items(catalog, changed[:MAX_FOLLOW_ITEMS]),
+            gone=[self._known.pop(path).id for path in gone],
+            sessions=None if sessions == before[0] else sessions,
+            confined=None if confined == before[1] else confined,
+            is_complete=self._is_complete,
         )
-        self._sessions, self._confined = sessions, confined
-        self._focus = self.sources.ledger.focus.tag
-        return update
 
     def _changed(self, catalog: Catalog) -> Iterator[Project]:
         """Yield the projects whose state is not the one that was sent."""

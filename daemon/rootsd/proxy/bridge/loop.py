@@ -137,10 +137,8 @@ class BridgeProxy:
         return len(self._to_client) < _CHUNK and (session is None or not session.is_full)
 
     def _timeout_ms(self) -> float | None:
-        retry_at = self._link.policy.retry_at
-        if not self._link.is_away or retry_at == math.inf:
-            return None
-        return math.ceil(max(retry_at - time.monotonic(), 0.0) * 1000)
+        left_s = self._link.retry_at - time.monotonic()
+        return None if left_s == math.inf else math.ceil(max(left_s, 0.0) * 1000)
 
     def _take_from_client(self, data: bytes) -> None:
         """Forward what the client sent. Empty `data` means that it will send no more."""

@@ -17,8 +17,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -28,7 +27,7 @@ from rootsd.link.roots_feed import RootsFeed
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
-from rootsd.proxy.run.process import ServerProcess, ServerSandbox, enlarge_pipe
+from rootsd.proxy.run.process import ServerProcess, enlarge_pipe
 from rootsd.proxy.run.refusal import report_error
 from rootsd.proxy.run.roots import RootFolder, WallState, parse_daemon_roots
 from rootsd.proxy.run.session import RunSession
@@ -37,53 +36,9 @@ from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
 from rootsd.wire.roots_subscription import RootsUpdate
 
-
-class ServerRootsSource(Protocol):
-    """What says which roots the server may have. The loop drives it."""
-
-    @property
-    def deadline(self) -> float:
-        """When to call `attend` even if no descriptor is ready."""
-
-    def interest(self) -> Iterator[tuple[int, int]]:
-        """Yield the descriptors to wait for, with their poll(2) events."""
-
-    def attend(self) -> None:
-        """Do what is due, and apply what the daemon has sent."""
-
-    def query(self) -> None:
-        """Request the roots of this moment, because the server asks for them."""
-
-    def report(self, names: tuple[str, ...]) -> None:
-        """Report to the daemon which roots the server has."""
-
-    def propose(self, path: str) -> None:
-        """Tell the daemon about a folder that the client has open and that is not approved."""
-
-    def close(self) -> None:
-        """Hang up."""
-
-
-class Wall(ServerSandbox, ServerRootsSource, Protocol):
-    """The wall around the server. It hears of the roots itself."""
-
-    def start(self, on_change: Callable[[WallState, int], None]) -> None:
-        """Call `on_change` with the first state now, and with each later one.
-
-        Before the kernel takes roots away, it is called with the state that is left. Once the
-        kernel has changed, `attend` returns. The number counts the queries that a state answers.
-        """
-
-    @property
-    def has_ended_server(self) -> bool:
-        """Whether a revoke has ended the server. No other server has been prepared yet."""
-
-    def prepare(self) -> None:
-        """Get ready for a new server. Raises RootsdError."""
-
-    def let_run(self) -> None:
-        """Let a server run for a while that was stopped because no daemon answers."""
-
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it loads the engine of the wall
+    from rootsd.proxy.run.wall import ServerWall
 
 _STREAM_MIN_BYTES = 1 << 16
 """The length of a line in bytes from which on it may go to the client before its end arrives."""
@@ -212,15 +167,15 @@ class RunProxy:
         self,
         session: RunSession,
         out: Outbox,
-        origin: Hello | Wall,
+        origin: Hello | ServerWall,
         *,
         needs_roots: bool,
         server: ServerProcess | None = None,
     ) -> None:
         self._session = session
         self._out = out
-        self._source: ServerRootsSource
-        self._wall: Wall | None = None
+        self._source: RootsFeed[RootFolder] | ServerWall
+        self._wall: ServerWall | None = None
         if isinstance(origin, Hello):
             self._source = RootsFeed(
                 origin, parse_daemon_roots, self._on_roots, report_error, session.roots_outdated
@@ -376,7 +331,7 @@ class RunProxy:
         if self._wall is not None:
             self._replace_ended_server(self._wall)
 
-    def _replace_ended_server(self, wall: Wall) -> None:
+    def _replace_ended_server(self, wall: ServerWall) -> None:
         """Restart the server if a revoke has ended it."""
         if wall.has_ended_server and self._server and not self._is_restarting:
             if not self._out.restart_requested:

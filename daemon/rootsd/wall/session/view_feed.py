@@ -29,7 +29,7 @@ from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import PauseState, WardenReport
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
-from rootsd.wire.hello import Hello, encode_hello
+from rootsd.wire.hello import Hello, hello_params
 
 _REPORT = "report_confined"
 _CONNECT_TIMEOUT_S = 0.1
@@ -101,9 +101,13 @@ def subscribe(
 
     Return when all roots are known. Start a daemon if necessary. Raises RootsdError.
     """
-    hello = encode_hello(greeting, 0).params
-    params = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
-    params["use"] = use.value
+    params = {
+        "version": FEED_VERSION,
+        "part": "roots",
+        "hello": hello_params(greeting),
+        "wall": program,
+        "use": use.value,
+    }
     feed = Feed(params)
     feed.link.starts_daemons = not sandbox.in_sandbox()
     settings, view = WallSettings(), FollowedView()
