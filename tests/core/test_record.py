@@ -89,12 +89,22 @@ def test_a_missing_key_and_another_value_than_an_object_are_refused() -> None:
         from_json(Tree, [])
 
 
-def test_a_field_without_a_json_form_is_an_error_of_the_program() -> None:
-    class Odd(NamedTuple):
-        at: complex
+class Imaginary(NamedTuple):
+    at: complex
 
-    with pytest.raises(TypeError, match="complex"):
-        to_json(Odd(1j))
+
+class Pair(NamedTuple):
+    at: tuple[int, str]
+
+
+class Either(NamedTuple):
+    at: int | str
+
+
+@pytest.mark.parametrize("odd", [Imaginary(1j), Pair((1, "")), Either(1)])
+def test_a_field_without_a_json_form_is_an_error_of_the_program(odd: tuple[object]) -> None:
+    with pytest.raises(TypeError, match="a record cannot hold"):
+        to_json(odd)
 
 
 def test_a_field_carries_its_description() -> None:

@@ -96,21 +96,28 @@ def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
             own = [_OTHER_BYTES[each] for each in metadata if each in _OTHER_BYTES]
             return own[0] if own else _codec(inner)
         case (origin, args) if origin in (Union, UnionType):
-            [inner] = [each for each in args if each is not NoneType]
-            return _optional(_codec(inner))
+            inner, *more = [each for each in args if each is not NoneType]
+            if not more:
+                return _optional(_codec(inner))
         case (origin, (key, item)) if origin is Mapping:
             return _mapping(_codec(key), _codec(item))
-        case (origin, (item, *_)) if origin in (tuple, frozenset):
-            return _array(_codec(item), origin)
-    if hasattr(hint, "_fields"):
-        return _object(hint)
+        case (origin, (item,)) if origin is frozenset:
+            return _array(_codec(item), frozenset)
+        case (origin, (item, last)) if origin is tuple and last is ...:
+            return _array(_codec(item), tuple)
     if hint in _PLAIN:
         return _PLAIN[hint]
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _Codec(lambda member: member.value, lambda value: _checked(hint, value))
-    if is_typeddict(hint):
+    return _class_codec(hint)
+
+
+def _class_codec(kind: Any) -> _Codec:  # noqa: ANN401 - any annotation
+    if hasattr(kind, "_fields"):
+        return _object(kind)
+    if is_typeddict(kind):
         return _of_type(dict)
-    raise TypeError(f"a record cannot hold {hint}")
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _Codec(lambda member: member.value, lambda value: _checked(kind, value))
+    raise TypeError(f"a record cannot hold {kind}")
 
 
 def _object(kind: Any) -> _Codec:  # noqa: ANN401 - a class of records
@@ -144,6 +151,11 @@ def _field_codecs(kind: Any) -> dict[str, _Codec]:  # noqa: ANN401 - a class of 
     return {name: _codec(hint) for name, hint in hints.items()}
 
 
+@cache
+def _field_encoders(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:  # noqa: ANN401
+    return tuple((name, codec.encode) for name, codec in _field_codecs(kind).items())
+
+
 def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
     arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
 
@@ -153,11 +165,6 @@ def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
         return container(item.decode(each) for each in value)
 
     return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
-
-
-@cache
-def _field_encoders(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:  # noqa: ANN401
-    return tuple((name, codec.encode) for name, codec in _field_codecs(kind).items())
 
 
 def _as_it_is(value: object) -> object:
