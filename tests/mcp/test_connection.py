@@ -25,6 +25,7 @@ from support.mcp_harness import (
     Peer,
     byte_pipe,
     connected,
+    no_wait,
     root,
     transport,
 )
@@ -329,7 +330,14 @@ async def test_requests_that_are_open_when_the_daemon_ends_get_no_answer(era: st
     params = {"name": "request_root", "arguments": request}
     async with anyio.create_task_group() as group:
         group.start_soon(
-            partial(serve_session, theirs, FakeSource(API), observer=RecordedObserver())
+            partial(
+                serve_session,
+                theirs,
+                FakeSource(API),
+                observer=RecordedObserver(),
+                mark_active=peer.mark_active,
+                await_turn=no_wait,
+            )
         )
         await peer.shake_hands()
         envelope = {"_meta": META_2026} if era == "2026" else {}

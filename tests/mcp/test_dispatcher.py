@@ -15,7 +15,7 @@ from rootsd.mcp.server import SdkDispatcher, _DispatchContext, build_server
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
-from support.mcp_harness import HANG_GUARD_S, META_2026, FakeSource, root
+from support.mcp_harness import HANG_GUARD_S, META_2026, FakeSource, no_wait, root
 from support.recorded_session import RecordedObserver
 
 INITIALIZE = {
@@ -52,7 +52,7 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
         assert isinstance(message, Response | ErrorResponse | Notification)
         told.append(message)
 
-    sender = ResponseSender(hear)
+    sender = ResponseSender(hear, no_wait)
     async with anyio.create_task_group() as group:
         view = ConnectionView(source, RecordedObserver())
         yield Peer(SdkDispatcher(build_server(), view, group, sender), sender, told)
@@ -134,7 +134,7 @@ async def test_progress_is_sent_to_requests_with_a_token() -> None:
     async def hear(line: bytes) -> None:
         told.append(line)
 
-    sender = ResponseSender(hear)
+    sender = ResponseSender(hear, no_wait)
     await _DispatchContext(sender, 1, {}).progress(1.0)
     await _DispatchContext(sender, 1, {"_meta": {"progressToken": 0}}).progress(
         1.0, message="wait"
@@ -145,7 +145,7 @@ async def test_progress_is_sent_to_requests_with_a_token() -> None:
 
 
 async def test_no_handler_can_send_a_request_to_the_client() -> None:
-    call = _DispatchContext(ResponseSender(_nowhere))
+    call = _DispatchContext(ResponseSender(_nowhere, no_wait))
     with pytest.raises(NoBackChannelError):
         await call.send_raw_request("roots/list", None)
 

@@ -7,7 +7,7 @@ import pytest
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 
 from rootsd.mcp.responses import ResponseSender
-from support.mcp_harness import HANG_GUARD_S
+from support.mcp_harness import HANG_GUARD_S, no_wait
 
 
 def answer(id_: int | str) -> JSONRPCResponse:
@@ -24,7 +24,7 @@ class Lines:
 
 async def test_an_id_is_open_until_its_answer_leaves() -> None:
     lines = Lines()
-    sender = ResponseSender(lines.take)
+    sender = ResponseSender(lines.take, no_wait)
     await sender.open(0)
     assert sender.is_open(0)
     assert not sender.is_open("0")
@@ -40,7 +40,7 @@ async def test_the_id_is_released_before_the_answer_leaves() -> None:
     async def look(_: bytes) -> None:
         seen.append(sender.is_open(7))
 
-    sender = ResponseSender(look)
+    sender = ResponseSender(look, no_wait)
     await sender.open(7)
     await sender.send(answer(7))
     assert seen == [False]
@@ -61,7 +61,7 @@ async def test_an_answer_waits_for_its_turn() -> None:
 
 
 async def test_too_many_open_requests_wait_for_an_answer() -> None:
-    sender = ResponseSender(Lines().take)
+    sender = ResponseSender(Lines().take, no_wait)
     for number in range(32):
         await sender.open(number)
     with anyio.fail_after(HANG_GUARD_S):
@@ -81,7 +81,7 @@ async def test_no_request_is_accepted_while_an_answer_is_unread() -> None:
         begun.append(line)
         await may_leave.wait()
 
-    sender = ResponseSender(wait)
+    sender = ResponseSender(wait, no_wait)
     await sender.open(1)
     await sender.open(2)
     with anyio.fail_after(HANG_GUARD_S):
@@ -99,7 +99,7 @@ async def test_no_request_is_accepted_while_an_answer_is_unread() -> None:
 
 @pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])
 async def test_a_canceled_request_gets_no_answer(opened: int | str, cancelled: int | str) -> None:
-    sender = ResponseSender(Lines().take)
+    sender = ResponseSender(Lines().take, no_wait)
     await sender.open(opened)
     await sender.cancel(cancelled)
     with anyio.fail_after(HANG_GUARD_S):
@@ -109,7 +109,7 @@ async def test_a_canceled_request_gets_no_answer(opened: int | str, cancelled: i
 
 
 async def test_waiting_for_all_answers_ends_when_the_last_one_leaves() -> None:
-    sender = ResponseSender(Lines().take)
+    sender = ResponseSender(Lines().take, no_wait)
     await sender.open("a")
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
@@ -120,7 +120,7 @@ async def test_waiting_for_all_answers_ends_when_the_last_one_leaves() -> None:
 
 async def test_notifications_complete_no_request() -> None:
     lines = Lines()
-    sender = ResponseSender(lines.take)
+    sender = ResponseSender(lines.take, no_wait)
     await sender.open(1)
     await sender.send(JSONRPCNotification(jsonrpc="2.0", method="m"))
     assert lines.sent == [b'{"jsonrpc":"2.0","method":"m"}\n']
@@ -128,7 +128,7 @@ async def test_notifications_complete_no_request() -> None:
 
 
 async def test_the_work_on_a_canceled_request_ends() -> None:
-    sender = ResponseSender(Lines().take)
+    sender = ResponseSender(Lines().take, no_wait)
     scope = await sender.open(7)
     await sender.cancel("7")
     assert scope.cancel_called
@@ -139,7 +139,7 @@ async def test_a_disconnected_peer_gets_no_answers() -> None:
     async def refuse(_: bytes) -> None:
         raise anyio.BrokenResourceError
 
-    sender = ResponseSender(refuse)
+    sender = ResponseSender(refuse, no_wait)
     await sender.open(7)
     await sender.send(answer(7))
     with anyio.fail_after(HANG_GUARD_S):

@@ -34,7 +34,7 @@ from rootsd.mcp.connection import (
     PeerLimits,
     serve_session,
 )
-from rootsd.mcp.responses import AwaitTurn, no_wait
+from rootsd.mcp.responses import AwaitTurn
 from rootsd.mcp.server import build_server
 from rootsd.mcp.source import RootsSource
 from rootsd.mcp.views import ConnectionView
@@ -253,6 +253,10 @@ class Peer:
             while self.end is None:
                 await anyio.lowlevel.checkpoint()
         return self.end
+
+
+async def no_wait() -> None:
+    """Return at once: there are no other connections to wait for."""
 
 
 @asynccontextmanager

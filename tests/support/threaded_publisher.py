@@ -12,7 +12,7 @@ from rootsd.mcp.connection import serve_session
 from rootsd.net.acceptor import Acceptor, MarkActive
 from rootsd.net.listener import listen
 from rootsd.places.runtime_dir import find_runtime_dir
-from support.mcp_harness import FakeSource
+from support.mcp_harness import FakeSource, no_wait
 from support.recorded_session import RecordedObserver
 
 
@@ -33,7 +33,9 @@ def published(source: FakeSource) -> Iterator[ThreadedPublisher]:
 
     async def handle(stream: Any, _: object, heard: MarkActive) -> None:  # noqa: ANN401
         heard()
-        await serve_session(stream, source, observer=RecordedObserver())
+        await serve_session(
+            stream, source, observer=RecordedObserver(), mark_active=heard, await_turn=no_wait
+        )
 
     with start_blocking_portal() as portal, listen(find_runtime_dir().mcp_socket) as listener:
         serving = portal.start_task_soon(Acceptor(listener.socket, handle).serve)

@@ -23,7 +23,7 @@ from rootsd.core.session_observer import SessionObserver
 from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.diff import PublishedDiff
 from rootsd.mcp.protocol import ProtocolRouter
-from rootsd.mcp.responses import AwaitTurn, no_wait
+from rootsd.mcp.responses import AwaitTurn
 from rootsd.mcp.server import build_server
 from rootsd.mcp.source import RootsSource
 from rootsd.mcp.subscriptions import CHANGE_NOTIFICATION_INTERVAL_S, NotificationThrottle
@@ -143,11 +143,11 @@ async def serve_session(  # noqa: PLR0913 - a connection has many collaborators
     source: RootsSource,
     *,
     observer: SessionObserver,
-    mark_active: Callable[[], None] = lambda: None,
+    mark_active: Callable[[], None],
+    await_turn: AwaitTurn,
     request_rate: TokenBucket | None = None,
     membership: SessionMembership = NO_MEMBERSHIP,
     start: SessionStart = NO_SESSION_START,
-    await_turn: AwaitTurn = no_wait,
     limits: PeerLimits = DEFAULT_PEER_LIMITS,
 ) -> DisconnectReason:
     """Serve MCP on `stream` until the peer disconnects or exceeds a limit. Then close the stream.

@@ -24,7 +24,6 @@ from rootsd.mcp.responses import (
     AwaitTurn,
     BatchResponse,
     ResponseSender,
-    no_wait,
 )
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
@@ -58,7 +57,7 @@ class ProtocolRouter:
         view: ConnectionView,
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
-        await_turn: AwaitTurn = no_wait,
+        await_turn: AwaitTurn,
     ) -> None:
         self._view = view
         self._group = group

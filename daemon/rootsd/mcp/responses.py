@@ -19,10 +19,6 @@ AwaitTurn = Callable[[], Awaitable[None]]
 """Waits until it is this connection's turn to have a line handled, or an answer encoded."""
 
 
-async def no_wait() -> None:
-    """Return at once: there are no other connections to wait for."""
-
-
 MAX_BATCH_MESSAGES = 64
 """The limit of a batch, because its answers stay in memory until the last one is complete."""
 _MAX_BATCH_BYTES = 8 << 20
@@ -73,7 +69,7 @@ class ResponseSender:
     def __init__(
         self,
         send: Callable[[bytes], Awaitable[None]],
-        await_turn: AwaitTurn = no_wait,
+        await_turn: AwaitTurn,
     ) -> None:
         self._send = send
         self._await_turn = await_turn
