@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.daemon_parts import SeenBelow
-from rootsd.control.handlers import audit_log, decisions, names, rules
+from rootsd.control.handlers import decisions, names, rules, undo
 from rootsd.core.access import Access
 from rootsd.core.errors import Unconfirmed
 from rootsd.core.inputs import ProjectObserved
@@ -317,7 +317,7 @@ async def test_an_undo_needs_confirmation_if_it_gives_several_projects_more(
     assert await control.world.told() == {path(1), path(2)}
     await control.decide(DENY, "p1", "p2")
     monkeypatch.setattr(
-        audit_log, "refuse_unconfirmed_widening", lambda *_: lambda _before, _made: None
+        undo, "refuse_unconfirmed_widening", lambda *_: lambda _before, _made: None
     )
     await control.ask_unconfirmed(UndoRequest())
     assert await control.world.told() == {path(1), path(2)}, "without the gate, nothing is asked"

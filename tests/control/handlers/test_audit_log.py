@@ -5,25 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-import pytest
 from msgspec.structs import replace
 
 from rootsd.control.handlers.audit_log import log_items
-from rootsd.control.routes import RequestContext
 from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange, RuleChange, SettingChange
-from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Caller, Guard
+from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.paths import text_of
-from rootsd.core.processes import Lineage
-from rootsd.wire.daemon import StatusQuery
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
-    GuardQuery,
     LogQuery,
-    RemoteCommandRequest,
-    SetGuardRequest,
     UndoRequest,
 )
 from support.control_harness import APPROVE, DENY, ControlHarness
@@ -126,33 +117,6 @@ async def test_a_limit_selects_the_newest_events() -> None:
     control.events = events_for([decide(approved(n)) for n in range(5)], NOON, CHAIN_START)
     answer = await control.ask(LogQuery(last=2))
     assert [item["seq"] for item in answer["items"]] == [4, 5]
-
-
-async def test_the_guard_is_shown_and_set() -> None:
-    control = ControlHarness()
-    rehearsed = await control.ask(SetGuardRequest(Guard.TERMINAL, ApplyMode.DRY_RUN))
-    assert rehearsed["guard"] == "terminal"
-    assert (await control.ask(GuardQuery()))["guard"] == "agents"
-    assert (await control.ask(SetGuardRequest(Guard.TERMINAL)))["guard"] == "terminal"
-    assert (await control.ask(StatusQuery()))["guard"] == "terminal"
-
-
-async def test_an_agent_may_not_even_look_at_another_machine() -> None:
-    dispatcher = ControlHarness().dispatcher
-    looking = RemoteCommandRequest("pending --host build", ApplyMode.DRY_RUN)
-    assert await dispatcher.answer(looking, RequestContext(PERSON)) == {}
-    with pytest.raises(CallerRefused, match="would not let this program decide here"):
-        await dispatcher.answer(looking, RequestContext(CALLER))
-
-
-async def test_refused_commands_are_reported_until_a_person_sees_them() -> None:
-    control = ControlHarness()
-    await control.guard.refused.add("y", Caller(Lineage()), "w")
-    for _ in range(2):
-        assert (await control.ask(StatusQuery()))["refused"]["what"] == "y"
-        await control.dispatcher.answer(StatusQuery(is_look=True), RequestContext(CALLER))
-    assert (await control.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
-    assert (await control.ask(StatusQuery()))["refused"] is None
 
 
 async def test_a_waiting_query_is_answered_when_an_event_is_stored() -> None:
