@@ -30,6 +30,7 @@ from rootsd.core.processes import (
 )
 from rootsd.helper.processes import ProcessReport
 from rootsd.wire.request import BadRequest
+from support.counted_calls import count_calls
 from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process
 from support.sample_decisions import PERSON
@@ -514,13 +515,13 @@ async def test_the_control_a_program_that_hides_without_an_introduction_is_chall
 
 async def test_a_connection_carries_one_command_and_nothing_before_it(guard: CommandGuard) -> None:
     fresh, used = (GuardedConnection(guard, FakePeer(90)) for _ in range(2))
-    fresh.check_is_fresh(ORDER, None)
-    used.check_is_fresh(None, None)
+    fresh.check_may_ask(ORDER, None)
+    used.check_may_ask(None, None)
     for connection in (fresh, used):
         for typed in (None, "word"):
             with pytest.raises(CallerRefused, match="has carried another request"):
-                connection.check_is_fresh(ORDER, typed)
-        connection.check_is_fresh(None, None)
+                connection.check_may_ask(ORDER, typed)
+        connection.check_may_ask(None, None)
 
 
 async def test_the_word_of_a_challenge_comes_on_the_same_connection(
@@ -528,9 +529,9 @@ async def test_the_word_of_a_challenge_comes_on_the_same_connection(
 ) -> None:
     process_table.connected = {41}
     connection = GuardedConnection(guard, FakePeer(92))
-    connection.check_is_fresh(ORDER, None)
+    connection.check_may_ask(ORDER, None)
     await _challenged(connection)
-    connection.check_is_fresh(ORDER, process_table.word())
+    connection.check_may_ask(ORDER, process_table.word())
     assert (await connection.admit(ORDER, process_table.word())).kind is ActorKind.CHALLENGED
 
 
@@ -587,3 +588,16 @@ async def test_if_the_store_refuses_a_program_it_is_not_known(
     with pytest.raises(DiskRefuses):
         await guard.set_allowed(frozenset({"/opt/x"}), PERSON, ChangeVerb.PROGRAM_ALLOWED)
     assert guard.allowed == frozenset()
+
+
+async def test_the_variables_of_agents_are_gathered_when_the_agents_change(
+    guard: CommandGuard,
+) -> None:
+    def decide() -> None:
+        with pytest.raises(StopIteration):
+            GuardedConnection(guard, FakePeer(90)).admit(ORDER, None).send(None)
+
+    decided = count_calls(decide)
+    assert (decided["CallerFinder.find"], decided["markers_of"]) == (1, 0)
+    control = count_calls(lambda: guard.set_agents(ApprovalTable()))
+    assert control["markers_of"] == 1

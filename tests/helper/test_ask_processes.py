@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.processes import Lineage, LineageCompleteness
-from rootsd.helper.processes import ask_bare_processes, ask_processes
+from rootsd.helper.processes import ProcessQuestion, ask_processes
 from rootsd.processes.process_tree import lineages
 from support.helper_process import real_helper
 
@@ -32,13 +32,14 @@ def test_the_helpers_answer_equals_a_direct_read(tmp_path: Path) -> None:
         assert started.stdout is not None
         assert started.stdout.readline() == b"ready\n"
         pids = [started.pid, os.getpid(), 2**22 + 1]
-        told = ask_processes(helper, pids[:1], pids[1:], {"MARK=1"}).lineages
+        callers, marks = (started.pid,), frozenset({"MARK=1"})
+        told = ask_processes(helper, ProcessQuestion(callers, tuple(pids[1:]), marks)).lineages
         seen = lineages(pids[:1], {"MARK=1"}) | lineages(pids[1:], ())
         assert told == seen
         assert told[started.pid].processes[0].name == b"\xff-agent"
         assert told[started.pid].processes[0].markers == {"MARK=1"}
         assert told[pids[2]] == Lineage()
-        bare = ask_bare_processes(helper, pids[:1]).lineages[started.pid]
+        bare = ask_processes(helper, ProcessQuestion(callers)).lineages[started.pid]
         assert bare.completeness is LineageCompleteness.LATE
         assert [each.key for each in bare.processes] == [
             each.key for each in told[started.pid].processes

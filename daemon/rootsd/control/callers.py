@@ -29,19 +29,14 @@ _LATE = Lineage(completeness=LineageCompleteness.LATE)
 class CallerFinder:
     """Finds callers and remembers the programs that use MCP.
 
-    `connected` returns the processes with an MCP connection, and `markers` the variables in an
+    `connected` returns the processes with an MCP connection. `markers` are the variables in an
     environment that are read, because they tell an agent.
     """
 
-    def __init__(
-        self,
-        view: ProcessView,
-        connected: Callable[[], Iterable[int]],
-        markers: Callable[[], Collection[str]],
-    ) -> None:
+    def __init__(self, view: ProcessView, connected: Callable[[], Iterable[int]]) -> None:
         self._view = view
         self._connected = connected
-        self._markers = markers
+        self.markers: Collection[str] = frozenset()
         self._introduced: dict[tuple[int, int], Process] = {}
         self._hosts: dict[tuple[int, int], Process] = {}
         self._are_all_hosts_known = True
@@ -114,7 +109,7 @@ class CallerFinder:
     async def _look_up(self, callers: Sequence[int]) -> ProcessReport | None:
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
         others = [*sorted(connected - hosts), *sorted(hosts)]
-        report = await self._view.look_up(callers, others, self._markers())
+        report = await self._view.look_up(callers, others, self.markers)
         if report is None:
             return None
         lineages = report.lineages

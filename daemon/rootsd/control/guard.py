@@ -69,10 +69,10 @@ class CommandGuard:
         self.refused = refused
         self.agent_commands = agent_commands
         self.view = view
-        self._agents: Sequence[Agent] = guarded_agents()
         self._note = note
         self._now = now
-        self._callers = CallerFinder(view, connected, lambda: markers_of(self._agents))
+        self._callers = CallerFinder(view, connected)
+        self._recognize(guarded_agents())
 
     def mark_seen(self) -> None:
         """Note that a person has seen what agents tried."""
@@ -81,7 +81,11 @@ class CommandGuard:
 
     def set_agents(self, approval: ApprovalTable) -> None:
         """Recognize agents by these names and markers, too."""
-        self._agents = guarded_agents(approval.agents, approval.markers)
+        self._recognize(guarded_agents(approval.agents, approval.markers))
+
+    def _recognize(self, agents: Sequence[Agent]) -> None:
+        self._agents = agents
+        self._callers.markers = markers_of(agents)
 
     async def adopt_mode(self, approval: ApprovalTable) -> None:
         """Judge by the configured mode, because the store is new. Raises what the store raises."""
@@ -154,8 +158,9 @@ class CommandGuard:
     async def judge_command(
         self, order: GuardedCommand, peer: ProcessHandle
     ) -> tuple[Caller, GuardDecision]:
-        """Do the same, and remember the decision for `rootsd guard`."""
-        caller, finding = await self.judge_peer(peer)
+        """Do the same for a command, and remember the decision for `rootsd guard`."""
+        caller = await self._callers.find(peer)
+        finding = self._judge(self.guard, caller)
         chain = caller.lineage.processes[:_MAX_SHOWN]
         self.last = JudgedCaller(
             at=rfc3339(self._now()),

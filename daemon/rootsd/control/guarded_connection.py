@@ -40,13 +40,19 @@ class GuardedConnection:
         self._challenged: tuple[str, str] | None = None
         self._has_served = False
 
-    def check_is_fresh(self, order: GuardedCommand | None, typed: str | None) -> None:
+    def check_may_ask(self, order: GuardedCommand | None, typed: str | None) -> None:
         """Note a request, and raise CallerRefused for a command that is not the first one.
 
-        A command has a connection of its own, except for the word that confirms it. So nothing can
+        Refuse everything from another pid namespace, where nobody can tell which process asks. A
+        command has a connection of its own, except for the word that confirms it. So nothing can
         be decided over a connection that follows the daemon for long, even by a program that takes
-        it from its owner (pidfd_getfd(2)). With the guard off, this refuses nothing.
+        it from its owner (pidfd_getfd(2)). With the guard off, this refuses no command.
         """
+        if self._peer.pid == 0:
+            raise CallerRefused(
+                "this program runs where rootsd cannot see it, in another pid namespace",
+                "run it outside of that container",
+            )
         if self._guard.guard is Guard.OFF:
             return
         is_answer = typed is not None and self._challenged is not None

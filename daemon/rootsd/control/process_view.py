@@ -13,7 +13,7 @@ from anyio import to_thread
 from rootsd.core.errors import CallerRefused
 from rootsd.core.processes import Process, ProcessChain
 from rootsd.helper.client import Helper, NoAnswer
-from rootsd.helper.processes import ProcessReport, ask_bare_processes, ask_processes
+from rootsd.helper.processes import ProcessQuestion, ProcessReport, ask_processes
 from rootsd.helper.terminals import ask_to_write_terminal
 from rootsd.processes.terminals import TerminalWriteFailed
 
@@ -35,7 +35,19 @@ class ProcessView:
         which are then marked as late: no other process can delay that question, and a new helper
         may have replaced the old one by then. Return None if no process could be read.
         """
-        return await to_thread.run_sync(self._look_up, callers, others, markers)
+        question = ProcessQuestion(tuple(callers), tuple(others), frozenset(markers))
+        try:
+            return await to_thread.run_sync(ask_processes, self._helper, question)
+        except NoAnswer as error:
+            log.warning("the lookup of a caller failed: %s", error)
+        if not callers:
+            return None
+        try:
+            question = ProcessQuestion(tuple(callers))
+            return await to_thread.run_sync(ask_processes, self._helper, question)
+        except NoAnswer as error:
+            log.warning("the helper cannot look up callers: %s", error)
+            return None
 
     async def ancestors(self, pids: Sequence[int]) -> Mapping[int, ProcessChain] | None:
         """Return the lineage of each process, without environments and terminals.
@@ -53,18 +65,3 @@ class ProcessView:
             return await to_thread.run_sync(ask_to_write_terminal, self._helper, caller, text)
         except TerminalWriteFailed as error:
             raise CallerRefused(str(error)) from error
-
-    def _look_up(
-        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
-    ) -> ProcessReport | None:
-        try:
-            return ask_processes(self._helper, callers, others, markers)
-        except NoAnswer as error:
-            log.warning("the lookup of a caller failed: %s", error)
-        if not callers:
-            return None
-        try:
-            return ask_bare_processes(self._helper, callers)
-        except NoAnswer as error:
-            log.warning("the helper cannot look up callers: %s", error)
-            return None

@@ -27,7 +27,7 @@ from rootsd.control.routes import (
     RequestContext,
     Subscription,
 )
-from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError, Unconfirmed
+from rootsd.core.errors import AmbiguousReference, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
 from rootsd.net.acceptor import MarkActive
@@ -103,7 +103,8 @@ class _ControlConnection:
     async def serve(self) -> None:
         """Answer requests until the stream ends. Raises the errors of a lost connection."""
         try:
-            await self._serve_until_subscribed()
+            while self._state.subscription is None and await self._handle_next():
+                pass
             if self._state.subscription is not None:
                 await self._serve_with(self._state.subscription)
         except LineTooLong as error:
@@ -114,11 +115,6 @@ class _ControlConnection:
         """End the subscription, if there is one."""
         if self._state.subscription is not None:
             self._state.subscription.close()
-
-    async def _serve_until_subscribed(self) -> None:
-        """Answer requests until the stream ends or one of them begins a subscription."""
-        while self._state.subscription is None and await self._handle_next():
-            pass
 
     async def _serve_with(self, subscription: Subscription) -> None:
         """Answer requests until the stream ends, and send the updates of the subscription."""
@@ -272,25 +268,21 @@ class ControlServer:
         connection = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - no Django here
         with closing(ProcessHandle(connection, peer.pid)) as process:
             guarded = GuardedConnection(self._guard, process)
-
-            async def admit(request: ControlRequest, typed: str | None) -> Actor:
-                mark_active()
-                if process.pid == 0:
-                    raise CallerRefused(
-                        "this program runs where rootsd cannot see it, in another pid namespace",
-                        "run it outside of that container",
-                    )
-                return await self._admit(guarded, request, typed)
-
+            admit = partial(self._admit, guarded, mark_active)
             turn = partial(self._turns.take, peer.pid)
             await serve_control(stream, self._dispatcher, admit, turn, peer.pid)
 
     async def _admit(
-        self, connection: GuardedConnection, request: ControlRequest, typed: str | None
+        self,
+        connection: GuardedConnection,
+        mark_active: MarkActive,
+        request: ControlRequest,
+        typed: str | None,
     ) -> Actor:
         """Return the caller of `request`, and look it up only if the request needs that."""
+        mark_active()
         command = self._dispatcher.guarded_command(request)
-        connection.check_is_fresh(command, typed)
+        connection.check_may_ask(command, typed)
         if isinstance(request, IntroduceRequest):
             await connection.introduce()
         if command is not None:

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from rootsd.core.errors import RootsdError
 from rootsd.helper.client import Helper, NoAnswer
-from rootsd.helper.processes import ask_bare_processes
+from rootsd.helper.processes import ProcessQuestion, ask_processes
 from rootsd.link.connect import connect
 from rootsd.service.notify import ServiceNotifier
 from rootsd.state.ledger import Ledger
@@ -134,7 +134,7 @@ class HelperProbe:
 
     def _ask(self) -> bool:
         try:
-            ask_bare_processes(self._helper, (os.getpid(),))
+            ask_processes(self._helper, ProcessQuestion((os.getpid(),)))
         except NoAnswer:
             return False
         finally:

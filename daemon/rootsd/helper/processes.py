@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
 from msgspec import Struct, field
 
 from rootsd.core.processes import Lineage, LineageCompleteness, TerminalHolder, TerminalHolders
@@ -31,24 +29,13 @@ class ProcessReport(Struct, frozen=True):
     terminals: TerminalHolders = field(default_factory=dict)
 
 
-def ask_processes(
-    helper: Helper, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
-) -> ProcessReport:
-    """Return the lineages of `callers` with their terminals, and the lineages of `others`.
+def ask_processes(helper: Helper, question: ProcessQuestion) -> ProcessReport:
+    """Return the lineages of the callers with their terminals, and the lineages of the others.
 
     Raises NoAnswer.
     """
-    question = ProcessQuestion(tuple(callers), tuple(others), frozenset(markers))
-    return ask_typed(helper, HelperTask.PROCESSES, question, _PROCESSES_S, ProcessReport)
-
-
-def ask_bare_processes(helper: Helper, callers: Sequence[int]) -> ProcessReport:
-    """Return the lineages of `callers`, without any read that another process can delay.
-
-    Raises NoAnswer.
-    """
-    question = ProcessQuestion(tuple(callers))
-    return ask_typed(helper, HelperTask.PROCESSES, question, _BARE_PROCESSES_S, ProcessReport)
+    timeout_s = _BARE_PROCESSES_S if question.markers is None else _PROCESSES_S
+    return ask_typed(helper, HelperTask.PROCESSES, question, timeout_s, ProcessReport)
 
 
 @typed_answer
