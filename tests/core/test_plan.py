@@ -45,7 +45,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
-from support.catalog_machine import PATHS, CatalogMachine, mains, numbers, observed
+from support.approval_machine import PATHS, ApprovalMachine, mains, numbers, observed
 from support.core_samples import (
     ANN,
     HOME,
@@ -82,12 +82,12 @@ def forbid(pattern: bytes) -> AddRule:
     return AddRule(pattern, Verdict.DENIED, ANN)
 
 
-def run(machine: type[CatalogMachine], sizing: settings) -> None:
+def run(machine: type[ApprovalMachine], sizing: settings) -> None:
     run_state_machine_as_test(machine, settings=settings(sizing, stateful_step_count=40))
 
 
 def test_only_projects_approved_by_their_newest_order_are_published() -> None:
-    run(CatalogMachine, settings())
+    run(ApprovalMachine, settings())
 
 
 def _nothing_above(_: bytes) -> tuple[bytes, ...]:
@@ -167,7 +167,7 @@ def test_the_harness_detects_a_broken_decision(
     broken: Callable[..., object],
     fails_soon: int,
 ) -> None:
-    class Machine(CatalogMachine):
+    class Machine(ApprovalMachine):
         pass
 
     monkeypatch.setattr(where, name, broken)

@@ -29,7 +29,7 @@ from rootsd.state.effects import (
     plan_deferred_grants,
     policy_grants_that_ended,
 )
-from support.catalog_machine import COVERED, PATHS, CatalogMachine
+from support.approval_machine import COVERED, PATHS, ApprovalMachine
 from support.core_samples import (
     ANN,
     HOME,
@@ -231,7 +231,7 @@ narrowing = st.builds(
 )
 
 
-class _NarrowedCatalogs(CatalogMachine):
+class _NarrowedCatalogs(ApprovalMachine):
     """Random catalogs, each of them under random policies that approve nothing."""
 
     @rule(policy=narrowing)

@@ -1,311 +1,353 @@
-"""A state machine that tries to publish a folder that no person approved.
+"""A state machine of the disk, a person, and time, which compares each step with `ApprovalModel`.
 
-Hypothesis drives the real ledger, store, verifier, and probe with real folders, links, mounts, and
-kills. `support.approval_model` says which folders may be published.
-
-Run it where it may mount: `python -m support.approval_machine EXAMPLES STEPS MEMORY CHOICE`. It
-mounts a tmpfs on the working directory. CHOICE is `fixed` or `random`. It prints the number of
-steps of each kind.
+It gives its inputs to a `World`: here to the pure plan, in `support.ledger_harness` to a ledger.
+`support.stored_approvals` compares the store and real folders with the same model.
 """
 
 from __future__ import annotations
 
-import copy
-import ctypes
-import itertools
-import json
-import os
-import shutil
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Protocol
 
-import anyio
-from anyio.lowlevel import checkpoint
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    rule,
-    run_state_machine_as_test,
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.changes import Change, ChangeVerb, ProjectChange
+from rootsd.core.errors import OrderRefused
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Input,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnreachable,
+    ProjectUnsafe,
+    RemoveRule,
+    Restore,
+    Retag,
+)
+from rootsd.core.model import (
+    UNDECIDED,
+    IncompleteReason,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Verdict,
+)
+from rootsd.core.paths import normalize_path
+from rootsd.core.plan import plan
+from support.approval_model import YOUNG, ApprovalModel, ProjectModel, within
+from support.core_samples import (
+    AFTER_NS,
+    ANN,
+    BEFORE_NS,
+    HOME,
+    LATER,
+    NOTHING_KNOWN,
+    NOW,
+    UNIDENTIFIABLE,
+    identity,
+    tree,
 )
 
-from rootsd.state.store.opening import DATABASE_NAME
-from support.approval_model import LINK, ApprovalModel
-from support.ledger_process import LedgerProcess, Memory, State
-from support.repositories import fake_repository
-from support.stores import small_reserve
+SECRET = HOME + b"/.ssh/keys"
+NOT_UTF8 = b"/w/a/\xff"
+URI = b"https://api.example.com/v1"
+MAINS = (b"/w/a", b"/w/b")
+WORKTREES = (b"/w/a/t", b"/w/b/t", b"/v/t")
+PATHS = (*MAINS, *WORKTREES, b"/w", b"/w/a-b", b"/w/a/c", b"/w/a/c/d", NOT_UTF8, SECRET, URI)
+URI_NUMBER = 9
+# The hazards that the disk can show. A restored store is not among them.
+HAZARDS = tuple(reason for reason in LapseReason if reason is not LapseReason.STORE_RESTORED)
+# Hazards that keep the approval: the folder is published again as soon as they are gone.
+KEEPING = (LapseReason.POLICY, LapseReason.OTHER_OWNER)
 
-_MS_BIND = 4096
-_MNT_DETACH = 2
-_LONGEST_SPIN = 60_000  # rounds of a loop, some ms: during an order, or after it
-_libc = ctypes.CDLL(None, use_errno=True)
-_numbers = itertools.count(1)
-_tops = itertools.count(1)
-steps: Counter[str] = Counter()
 
-NAMES = ("a", "b", "acme/c", "acme/d")
-RULES = ("acme", "a", "b")
-MOST_RULES = 3
-slots = st.sampled_from(NAMES)
-numbers = st.integers(0, 11)
-orders = st.sampled_from(["approve", "deny", "rule approve", "rule deny"])
-verdicts = st.sampled_from(["approve", "deny"])
+def _at(*folders: bytes) -> Callable[[bytes], bool]:
+    return lambda path: any(within(path, folder) for folder in folders)
+
+
+# Each pattern with the paths that it covers.
+COVERED: dict[bytes, Callable[[bytes], bool]] = {
+    b"/": lambda path: path != URI,
+    b"/w": _at(b"/w"),
+    b"/w/a": _at(b"/w/a"),
+    b"/w/*": _at(b"/w/a", b"/w/b", b"/w/a-b"),
+    b"/w/a?*": _at(b"/w/a-b"),
+    b"/**/t": _at(*WORKTREES),
+    b"/w/**/c": _at(b"/w/a/c"),
+    b"/w/a/c/d": _at(b"/w/a/c/d"),
+    b"/[!v]/[!a]": _at(b"/w/b"),
+    HOME: _at(HOME),
+}
+
+# Most faults need several steps on one path.
+anywhere = st.sampled_from((*PATHS, *MAINS * 6))
+numbers = st.integers(0, 2)
+patterns = st.sampled_from(sorted(COVERED))
+mains = st.sampled_from((None, *MAINS, *WORKTREES[:1]))
+
+
+def observed(path: bytes, number: int, main: bytes | None, *, whole: bool) -> ProjectObserved:
+    """Return the observation of directory `number` at `path`. Directory 0 has no identity of its
+    own.
+    """
+    if path == URI:
+        return ProjectObserved(URI, ProjectKind.URI, None)
+    kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
+    if number == 0:
+        shown = UNIDENTIFIABLE
+    elif main is None:
+        shown = identity(number)
+    else:
+        shown = tree(number, AFTER_NS if number == YOUNG else BEFORE_NS)
+    return ProjectObserved(
+        path, kind, shown, None if whole else IncompleteReason.INTERRUPTED, main
+    )
+
+
+class World(Protocol):
+    """What carries out inputs."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The present catalog."""
+
+    def take(self, inputs: Sequence[Input]) -> Sequence[Change]:
+        """Carry out `inputs`, and return the changes. Raises OrderRefused."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class PlanWorld:
+    """The pure function `plan`."""
+
+    catalog: Catalog = NOTHING_KNOWN
+
+    def take(self, inputs: Sequence[Input]) -> Sequence[Change]:
+        made = plan(self.catalog, inputs, NOW)
+        self.catalog = made.catalog
+        return made.changes
+
+    def close(self) -> None:
+        pass
 
 
 class ApprovalMachine(RuleBasedStateMachine):
-    """Acts as people, programs, and power cuts, and checks the published folders after each
-    step.
-    """
+    """The disk, a person, and time, in any order."""
 
-    memory = Memory.IDENTITY
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = self.make_world()
+        self.last_orders: dict[bytes, tuple[Restore, ProjectModel]] = {}
+        self.permitted = ApprovalModel(
+            lambda pattern, path: COVERED[pattern](path), frozenset({SECRET, NOT_UTF8, URI})
+        )
+
+    def make_world(self) -> World:
+        return PlanWorld()
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.world.catalog
+
+    def teardown(self) -> None:
+        self.world.close()
+
+    def take(self, *inputs: Input) -> bool:
+        """Carry out `inputs`, and return whether they were accepted."""
+        before = self.catalog
+        try:
+            changes = self.world.take(inputs)
+        except OrderRefused:
+            return False
+        assert replayed(before, changes) == self.catalog.projects
+        if len(inputs) == 1 and isinstance(inputs[0], Approve | Deny | Forget):
+            self.remember(inputs[0].path, changes)
+        for change in changes:
+            if isinstance(change, ProjectChange) and change.verb is ChangeVerb.FORGOTTEN:
+                self.follow(change.path, inputs)
+        return True
+
+    def follow(self, path: bytes, inputs: tuple[Input, ...]) -> None:
+        """Check that a moved approval leaves nothing at the old path."""
+        if Forget(path, ANN) not in inputs:
+            assert self.permitted.folders[path].gone
+            self.permitted.forget(path)
+
+    def remember(self, path: bytes, changes: Sequence[Change]) -> None:
+        """Note the order that undoes `changes`, and the person's earlier decision."""
+        for change in changes:
+            if isinstance(change, ProjectChange) and (change.path, change.actor) == (path, ANN):
+                before, after = (
+                    p.ruling if p else UNDECIDED for p in (change.before, change.after)
+                )
+                order = Restore(path, after, before, ANN)
+                self.last_orders.pop(path, None)
+                self.last_orders[path] = order, copy(self.permitted.folders[path])
 
     @initialize()
     def begin(self) -> None:
-        self.top = Path.cwd() / "disk" / str(next(_tops))
-        (self.top / "src" / "acme").mkdir(parents=True)
-        self.pool = self.top / "pool"
-        self.pool.mkdir()
-        self.promise = ApprovalModel()
-        self.below: dict[str, int] = {}
-        self.copied: tuple[ApprovalModel, int] | None = None
-        paths = [self.path(name) for name in NAMES]
-        self.keeper = LedgerProcess(self.top / "state", paths, self.memory)
-        self.check(self.keeper.start())
-        for name in NAMES[:3]:
-            self.put(name)
-        self.look()
+        """Create every project at the start, because most faults need neighbors."""
+        self.scan([(path, 1, MAINS[0], True) for path in PATHS])
 
-    def path(self, name: str) -> str:
-        return os.fspath(self.top / "src" / name)
+    @rule(sightings=st.lists(st.tuples(anywhere, numbers, mains, st.booleans()), max_size=5))
+    def scan(self, sightings: list[tuple[bytes, int, bytes | None, bool]]) -> None:
+        observations = []
+        for path, number, main, whole in sightings:
+            linked = main if path in WORKTREES else None
+            observations.append(observed(path, number, linked, whole=whole or path == URI))
+            shown = URI_NUMBER if path == URI else number
+            self.permitted.sight(path, shown, linked, whole=whole or path == URI)
+        assert self.take(*observations)
 
-    def lies(self, name: str) -> int | None:
-        return self.promise.lies.get(self.path(name))
+    @rule(path=anywhere)
+    def come_back(self, path: bytes) -> None:
+        """Observe the same directory at `path` again, without a hazard."""
+        if (last := self.permitted.folders.get(path)) is not None:
+            number = last.seen or 0
+            assert self.take(observed(path, number, last.main, whole=last.whole))
+            self.permitted.sight(path, number, last.main, whole=last.whole)
 
-    def put(self, name: str) -> None:
-        fake_repository(Path(self.path(name)))
-        self.promise.lies[self.path(name)] = next(_numbers)
+    @rule(path=anywhere)
+    def vanish(self, path: bytes) -> None:
+        assert self.take(ProjectGone(path))
+        if path in self.permitted.folders and path != URI:
+            self.permitted.lose(path, proven=True)
 
-    def look(self) -> None:
-        self.check(self.keeper.order("look", ""))
+    @rule(path=anywhere)
+    def unmount(self, path: bytes) -> None:
+        assert self.take(ProjectUnreachable(path))
+        if path in self.permitted.folders and path != URI:
+            self.permitted.lose(path, proven=False)
 
-    def check(self, state: State) -> None:
-        """Check the invariant of the contract in both states that the ledger process reports."""
-        at_once, later = (set(told) for told in state["told"])
-        assert at_once <= self.promise.may_be_told(), f"told at once: {at_once}"
-        self.promise.look()
-        may, must = self.promise.may_be_told(), self.promise.must_be_told()
-        assert must <= later <= may, f"told {later}, must be {must}, may be {may}"
-        self.state = state
-        # The control must fail by a wrong published folder.
-        assert self.memory is Memory.PATH or self.stored() == self.promised(self.promise)
+    @rule(path=anywhere, reason=st.sampled_from(HAZARDS))
+    def expose(self, path: bytes, reason: LapseReason) -> None:
+        assert self.take(ProjectUnsafe(path, reason))
+        if path in self.permitted.folders and reason in KEEPING:
+            self.permitted.folders[path].safe = False
+        elif path in self.permitted.folders:
+            self.permitted.endanger(path)
 
-    def stored(self) -> tuple[object, ...]:
-        return tuple(self.state[key] for key in ("approved", "denied", "rules", "lapsed"))
+    @rule(path=anywhere, name=st.sampled_from((None, None, "api", "a")))
+    def approve(self, path: bytes, name: str | None) -> None:
+        project = self.catalog.projects.get(path)
+        shown = project.observed.identity if project else None
+        if self.take(Approve(path, shown, ANN, name=name)):
+            self.permitted.approve(path)
 
-    def promised(self, promise: ApprovalModel) -> tuple[object, ...]:
-        promise.follow(self.state["approved"])
-        parts = (promise.approved, promise.denied, promise.rules, promise.lapsed)
-        return tuple(sorted(part) for part in parts)
+    @precondition(lambda self: self.catalog.projects)
+    @rule(path=anywhere)
+    def approve_what_was_replaced(self, path: bytes) -> None:
+        assert path == URI or not self.take(Approve(path, identity(8), ANN))
 
-    def one_of(self, names: Iterable[str], number: int) -> str | None:
-        """Draw a name independently of the state, since a kill may leave either state."""
-        fitting = sorted(names)
-        return fitting[number % len(fitting)] if fitting else None
+    @rule(path=anywhere)
+    def deny(self, path: bytes) -> None:
+        assert self.take(Deny(path, ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.deny(path)
 
-    def folders(self) -> list[str]:
-        return [name for name in NAMES if (self.lies(name) or LINK) != LINK]
+    @rule(path=anywhere)
+    def forget(self, path: bytes) -> None:
+        assert self.take(Forget(path, ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.forget(path)
+        if path == URI:
+            self.permitted.folders.pop(path, None)  # nothing would find it again
 
-    def movable(self) -> list[str]:
-        return [n for n in NAMES if self.lies(n) is not None and n not in self.below]
+    @rule(path=anywhere)
+    def tag(self, path: bytes) -> None:
+        assert self.take(Retag(path, ("work",), (), ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.folders[path].decided = True
 
-    # A person's decisions
+    @precondition(lambda self: self.last_orders)
+    @rule()
+    def undo(self) -> None:
+        """Undo the last decision, if there was none on that project since."""
+        path, (order, before) = self.last_orders.popitem()
+        if self.take(order):
+            self.permitted.take_back(path, before)
 
-    @rule(number=numbers, verb=verdicts)
-    def decide(self, number: int, verb: str) -> None:
-        if (name := self.one_of(self.folders(), number)) is None:
+    @rule(pattern=patterns, verdict=st.sampled_from((Verdict.APPROVED, Verdict.DENIED)))
+    def add_rule(self, pattern: bytes, verdict: Verdict) -> None:
+        assert self.take(AddRule(pattern, verdict, ANN))
+        self.permitted.add_rule(normalize_path(pattern), approve=verdict is Verdict.APPROVED)
+
+    @precondition(lambda self: self.catalog.rules)
+    @rule(data=st.data())
+    def remove_rule(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.permitted.rules)))
+        assert self.take(RemoveRule(number, ANN))
+        del self.permitted.rules[number]
+
+    @rule(path=anywhere)
+    def hesitate(self, path: bytes) -> None:
+        """Approve and revoke in one batch: the newest order counts."""
+        project = self.catalog.projects.get(path)
+        if project is None:
             return
-        steps[verb] += 1
-        self.say(self.promise, verb, self.path(name))
-        self.check(self.keeper.order(verb, self.path(name)))
-
-    @rule(name=st.sampled_from(RULES), verb=verdicts)
-    def make_or_take_back_a_rule(self, name: str, verb: str) -> None:
-        if len(self.promise.rules) < MOST_RULES:
-            steps[f"rule {verb}"] += 1
-            self.say(self.promise, f"rule {verb}", self.path(name))
-            self.check(self.keeper.order(f"rule {verb}", self.path(name)))
-            return
-        steps["rule rm"] += 1
-        number = min(self.promise.rules)
-        del self.promise.rules[number]
-        self.check(self.keeper.order("rule rm", str(number)))
+        approval = Approve(path, project.observed.identity, ANN)
+        if self.take(approval, Deny(path, ANN)):
+            self.permitted.deny(path)
 
     @rule()
-    def approve_rules_again(self) -> None:
-        if self.promise.lapsed:
-            steps["rules again"] += 1
-            self.promise.approve_rules_again()
-            self.check(self.keeper.order("rules again", ""))
+    def look_again(self) -> None:
+        again = [_as_seen(project) for project in self.catalog.projects.values()]
+        inputs = [event for events in again for event in events]
+        assert plan(self.catalog, inputs, LATER).changes == ()
 
-    def say(self, promise: ApprovalModel, verb: str, what: str) -> None:
-        match verb:
-            case "approve":
-                promise.approve(what)
-            case "deny":
-                promise.deny(what)
-            case _:
-                promise.add_rule(what, approve=verb == "rule approve")
+    @invariant()
+    def published_is_what_is_permitted(self) -> None:
+        self.permitted.settle()
+        assert set(self.catalog.roots) == self.permitted.published()
 
-    # Changes of folders
-
-    @rule(number=numbers)
-    def delete(self, number: int) -> None:
-        if name := self.one_of(self.movable(), number):
-            steps["delete"] += 1
-            self.remove(name)
-            self.look()
-
-    @rule(number=numbers)
-    def make_anew(self, number: int) -> None:
-        if name := self.one_of(set(NAMES) - set(self.below), number):
-            steps["recreate"] += 1
-            if self.lies(name) is not None:
-                self.remove(name)
-            self.put(name)
-            self.look()
-
-    def remove(self, name: str) -> None:
-        path = Path(self.path(name))
-        path.unlink() if path.is_symlink() else shutil.rmtree(path)
-        del self.promise.lies[self.path(name)]
-
-    @rule(number=numbers, to=slots)
-    def move_or_swap(self, number: int, to: str) -> None:
-        name = self.one_of(set(self.movable()) - {to}, number)
-        if name is None or to in self.below:
-            return
-        lies, here, there = self.promise.lies, self.path(name), self.path(to)
-        if self.lies(to) is None:
-            steps["move"] += 1
-            os.rename(here, there)
-            lies[there] = lies.pop(here)
-        else:
-            steps["swap"] += 1
-            between = os.fspath(self.top / "between")
-            for source, target in ((here, between), (there, here), (between, there)):
-                os.rename(source, target)
-            lies[here], lies[there] = lies[there], lies[here]
-        self.look()
-
-    @rule(number=numbers, to=slots)
-    def swap_for_a_link(self, number: int, to: str) -> None:
-        if name := self.one_of(set(self.movable()) - {to}, number):
-            steps["swap for a link"] += 1
-            path = Path(self.path(name))
-            path.rename(self.pool / str(next(_numbers)))
-            path.symlink_to(self.path(to))
-            self.promise.lies[self.path(name)] = LINK
-            self.look()
-
-    @rule(number=numbers)
-    def mount_over_or_unmount(self, number: int) -> None:
-        name = self.one_of(set(self.folders()) - set(self.below), number)
-        if self.below and (name is None or number % 2):
-            steps["unmount"] += 1
-            self.unmount()
-        elif name is not None:
-            steps["mount over"] += 1
-            self.mount_over(name)
-        self.look()
-
-    def mount_over(self, name: str) -> None:
-        number = next(_numbers)
-        other = os.fsencode(fake_repository(self.pool / str(number)))
-        if _libc.mount(other, os.fsencode(self.path(name)), None, _MS_BIND, None) != 0:
-            raise OSError(ctypes.get_errno(), "the mount was refused")
-        self.below[name] = self.promise.lies[self.path(name)]
-        self.promise.lies[self.path(name)] = number
-
-    def unmount(self) -> None:
-        name, number = self.below.popitem()
-        _libc.umount2(os.fsencode(self.path(name)), _MNT_DETACH)
-        self.promise.lies[self.path(name)] = number
-
-    # Changes of the daemon and its store
-
-    @rule(number=numbers, verb=orders, spin=st.integers(0, _LONGEST_SPIN))
-    def kill_amid_an_order(self, number: int, verb: str, spin: int) -> None:
-        if (name := self.one_of(self.folders(), number)) is None:
-            return
-        steps["kill"] += 1
-        self.keeper.send(verb, self.path(name))
-        for _ in range(spin):
-            pass
-        acknowledged = self.keeper.kill()
-        obeyed = copy.deepcopy(self.promise)
-        self.say(obeyed, verb, self.path(name))
-        self.state = self.keeper.start()
-        if acknowledged or self.stored() == self.promised(obeyed):
-            steps["killed after the order"] += 1
-            self.promise = obeyed
-        self.check(self.state)
-
-    @rule()
-    def copy_or_restore_the_store(self) -> None:
-        store = self.top / "state" / DATABASE_NAME
-        if self.copied is None:
-            steps["copy the store"] += 1
-            shutil.copy(store, self.top / "copy")
-            self.copied = copy.deepcopy(self.promise), self.state["seq"]
-            return
-        steps["restore the store"] += 1
-        old, seq = self.copied
-        self.keeper.kill()
-        shutil.copy(self.top / "copy", store)
-        if seq != self.state["seq"]:
-            self.promise.lose_the_end_of(old)
-        self.copied = None
-        self.check(self.keeper.start())
-
-    def teardown(self) -> None:
-        if not hasattr(self, "keeper"):
-            return
-        self.keeper.kill()
-        while self.below:
-            self.unmount()
-        shutil.rmtree(self.top)
-
-
-def main() -> None:
-    """Run the state machine, and print the counts."""
-    examples, count = int(sys.argv[1]), int(sys.argv[2])
-    ApprovalMachine.memory = Memory(sys.argv[3])
-    is_own = ApprovalMachine.memory is Memory.IDENTITY  # for the control, any failure is enough
-    disk = Path.cwd() / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk], check=True)
-    disk.chmod(0o755)
-    anyio.run(checkpoint)  # load modules once, so that each forked process has them
-    with small_reserve():
-        run_state_machine_as_test(
-            ApprovalMachine,
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=count,
-                derandomize=sys.argv[4] == "fixed",
-                database=None,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                report_multiple_bugs=False,
-                phases=[Phase.generate, *([Phase.shrink] if is_own else [])],
-            ),
+    @invariant()
+    def judging_step_by_step_is_judging_all(self) -> None:
+        catalog = self.catalog
+        whole = Catalog.of(
+            catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
         )
-    print(json.dumps(steps))  # noqa: T201 - this is what the test reads
+        assert whole == catalog
+        assert whole.pending_count == catalog.pending_count
+
+    @invariant()
+    def names_and_ids_are_unique(self) -> None:
+        projects = self.catalog.projects.values()
+        names = [self.catalog.name_of(project) for project in projects]
+        assert len({*names}) == len({project.id for project in projects}) == len(projects)
 
 
-if __name__ == "__main__":
-    main()
+def replayed(before: Catalog, changes: Sequence[Change]) -> dict[bytes, Project]:
+    """Apply the changes to the projects of `before`. Each change starts where the last one
+    ended.
+    """
+    projects = dict(before.projects)
+    for change in changes:
+        if isinstance(change, ProjectChange):
+            assert projects.pop(change.path, None) == change.before
+            if change.after is not None:
+                projects[change.path] = change.after
+    return projects
+
+
+def _as_seen(project: Project) -> tuple[Input, ...]:
+    seen = project.observed
+    match seen.presence:
+        case Presence.MISSING:
+            return (ProjectGone(project.path),)
+        case Presence.SUSPENDED:
+            return (ProjectUnreachable(project.path),)
+        case Presence.PRESENT:
+            sighted = ProjectObserved(
+                project.path, seen.kind, seen.identity, seen.incomplete, seen.main_checkout
+            )
+            return (
+                (sighted, ProjectUnsafe(project.path, seen.hazard)) if seen.hazard else (sighted,)
+            )

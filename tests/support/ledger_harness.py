@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 
 import anyio
 from anyio import from_thread
+from anyio.from_thread import start_blocking_portal
 from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
@@ -31,7 +32,9 @@ from rootsd.core.inputs import (
     Approve,
     Deny,
     Forget,
+    Input,
     Observation,
+    Order,
     ProjectGone,
     ProjectObserved,
 )
@@ -50,6 +53,7 @@ from rootsd.core.model import (
 from rootsd.core.paths import RefusedPlaces
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
+from support.core_samples import NOTHING_KNOWN, NOW
 from support.sample_decisions import NOON as NOON  # noqa: PLC0414 - handed on to the tests
 from support.sample_decisions import PERSON, identity, project
 
@@ -221,6 +225,52 @@ class LedgerHarness:
         catalog = self.ledger.catalog
         rules = tuple(self.saver.rules[number] for number in sorted(self.saver.rules))
         return dict(catalog.projects) == self.saver.projects and catalog.rules == rules
+
+
+class TrustingVerifier:
+    """Finds every folder as it was, even one without an identity of its own."""
+
+    async def verify(self, _: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        return ()
+
+    verify_more = verify
+
+
+class LedgerWorld:
+    """A ledger that carries out inputs for `support.approval_machine`, and keeps each change."""
+
+    def __init__(self) -> None:
+        self.saver = FakeSaver()
+        self._portal_ends = ExitStack()
+        self._portal = self._portal_ends.enter_context(start_blocking_portal())
+        self._ledger = Ledger(
+            NOTHING_KNOWN, self.saver, TrustingVerifier(), expiries=no_expiries(), now=lambda: NOW
+        )
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._ledger.catalog
+
+    def take(self, inputs: Sequence[Input]) -> Sequence[Change]:
+        written = len(self.saver.batches)
+        self._portal.call(self._give, inputs)
+        assert dict(self.catalog.projects) == self.saver.projects
+        assert {rule.number: rule for rule in self.catalog.rules} == self.saver.rules
+        told = {root.path for root in self._portal.call(self._ledger.current).roots}
+        assert told == set(self.catalog.roots)
+        batches = self.saver.batches[written:]
+        return [each for batch in batches for each in batch if not isinstance(each, AuditRecord)]
+
+    async def _give(self, inputs: Sequence[Input]) -> None:
+        observations = [each for each in inputs if isinstance(each, Observation)]
+        if len(observations) == len(inputs):
+            await self._ledger.observe(observations)
+            await self._ledger.save_now()
+        else:
+            await self._ledger.execute([each for each in inputs if isinstance(each, Order)])
+
+    def close(self) -> None:
+        self._portal_ends.close()
 
 
 def path(number: int) -> bytes:

@@ -26,7 +26,7 @@ def test_no_step_publishes_an_unapproved_folder(tmp_path: Path, sizes: Sizes) ->
     examples, steps = sizes.pick(test=(6, 30), check=(200, 50), soak=(20_000, 50))
     choice = "random" if sizes.size is Size.SOAK else "fixed"
     words = (str(examples), str(steps), Memory.IDENTITY, choice)
-    done = json.loads(run_program(OWN_MOUNTS, "support.approval_machine", *words, folder=tmp_path))
+    done = json.loads(run_program(OWN_MOUNTS, "support.stored_approvals", *words, folder=tmp_path))
     assert len(done) > (KINDS if sizes.size is not Size.TEST else KINDS // 2)
     sys.stderr.write(f"{sum(done.values())} steps: {done}\n")
 
@@ -36,7 +36,7 @@ def test_control_recognizing_folders_by_path_breaks_the_invariant(
 ) -> None:
     words = ("30", "30", Memory.PATH, "fixed")
     done = subprocess.run(
-        [*OWN_MOUNTS, sys.executable, "-m", "support.approval_machine", *words],
+        [*OWN_MOUNTS, sys.executable, "-m", "support.stored_approvals", *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
