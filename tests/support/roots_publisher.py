@@ -26,7 +26,8 @@ from support.sent_view import SentView
 class RootsPublisher:
     """Answers `follow` with the `first` roots, sends changes, and keeps the reports of wardens.
 
-    `version` is the one of the feed that it claims to speak, and `start` the one of the session.
+    It refuses other versions of the feed than `version`, as a daemon does. `start` is the one of
+    the session.
     """
 
     def __init__(
@@ -134,7 +135,12 @@ class RootsPublisher:
         *lines, self._buffers[connection] = (self._buffers[connection] + data).split(b"\n")
         for line in lines:
             request = json.loads(line)
-            if request["method"] == "follow":
+            if request["method"] == "follow" and request["params"]["version"] != self.version:
+                why = f"this program does not speak version {self.version}"
+                advice = {"code": "failed", "remedy": "start the program again"}
+                error = {"code": -1, "message": why, "data": advice}
+                connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+            elif request["method"] == "follow":
                 self._subscribe(connection, request)
             else:
                 with self.reported:

@@ -16,7 +16,6 @@ from rootsd.wire.feed import (
     Changed,
     Connected,
     FeedReader,
-    OtherVersion,
 )
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Response, encode
 
@@ -58,13 +57,6 @@ def test_a_change_that_is_missing_is_noticed(numbers: Iterable[object]) -> None:
 def test_a_change_before_the_answer_is_refused() -> None:
     with pytest.raises(BadFeed, match="left out"):
         read(change(0))
-
-
-@pytest.mark.parametrize("version", [FEED_VERSION + 1, FEED_VERSION - 1, None, "x" * 99])
-def test_a_daemon_of_another_version_is_named_with_the_next_command(version: object) -> None:
-    with pytest.raises(OtherVersion, match=f"this program version {FEED_VERSION}") as error:
-        read(Response(FOLLOW_ID, {"version": version}))
-    assert error.value.remedy == "rootsd down && rootsd up"
 
 
 def test_an_error_of_the_daemon_keeps_its_code_and_its_remedy() -> None:

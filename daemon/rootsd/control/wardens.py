@@ -166,16 +166,11 @@ class ConnectedWarden(RootsFollower):
     def report(self, request: ReportConfinedRequest) -> None:
         """Update the entry of the program."""
         entry = self.entry
-        if request.engine is not None:
-            entry["engine"] = request.engine
-        if request.network is not None:
-            entry["network"] = request.network
-        if request.stays_open is not None:
-            entry["stays_open"] = _safe_lines(request.stays_open)
-        if request.holders is not None:
-            entry["holders"] = _safe_lines(request.holders)
-        if request.not_shown is not None:
-            entry["not_shown"] = _safe_lines(request.not_shown)
+        entry["engine"] = request.engine or entry["engine"]
+        entry["network"] = entry["network"] if request.network is None else request.network
+        entry["stays_open"] = _lines(request.stays_open, entry["stays_open"])
+        entry["holders"] = _lines(request.holders, entry["holders"])
+        entry["not_shown"] = _lines(request.not_shown, entry["not_shown"])
         entry["pid"] = _count(request.pid, entry["pid"])
         entry["landlock"] = _count(request.landlock, entry["landlock"])
         entry["roots"] = _count(request.roots, entry["roots"])
@@ -427,8 +422,11 @@ def _folder_identity(identity: Identity | None) -> FolderIdentity | None:
     )
 
 
-def _safe_lines(lines: Iterable[str]) -> list[str]:
-    return [safe_label(line, MAX_LINE_LENGTH) for line in [*lines][:MAX_LINES]]
+def _lines(reported: Sequence[str] | None, before: list[str]) -> list[str]:
+    """Return the lines that a warden reported, safe to show, or `before` if it reported none."""
+    if reported is None:
+        return before
+    return [safe_label(line, MAX_LINE_LENGTH) for line in reported[:MAX_LINES]]
 
 
 def _count(reported: int | None, before: int) -> int:

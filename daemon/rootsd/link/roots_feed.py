@@ -17,7 +17,7 @@ from typing import Generic
 from rootsd.core.errors import RootsdError
 from rootsd.link.daemon_link import DaemonLink, connect_to_daemon
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wire.hello import OPEN_FOLDER_REASON, Hello, encode_proposed_folder
+from rootsd.wire.hello import Hello, encode_proposed_folder
 from rootsd.wire.jsonrpc import LineReader, encode
 from rootsd.wire.roots_subscription import Root, RootsSubscription, RootsUpdate
 
@@ -122,7 +122,7 @@ class RootsFeed(Generic[Root]):
     def propose(self, path: str) -> None:
         """Tell the daemon about a folder that is not approved, so that the user can decide."""
         if self._link.connection is not None:
-            self._send(encode(encode_proposed_folder(path, OPEN_FOLDER_REASON)))
+            self._send(encode(encode_proposed_folder(path)))
 
     def close(self) -> None:
         """Hang up."""

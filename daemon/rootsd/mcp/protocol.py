@@ -27,7 +27,7 @@ from rootsd.mcp.responses import (
 )
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
-from rootsd.mcp.source import ClientFolder, propose_client_folder
+from rootsd.mcp.source import propose_open_folder
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import (
@@ -183,10 +183,8 @@ class ProtocolRouter:
                     self._view.subscribers.initialized = True
             case Notification("notifications/cancelled", {"requestId": int() | str() as id_}):
                 await self._responses.cancel(id_)
-            case Notification(
-                hello.PROPOSED_FOLDER_METHOD, {"path": str() as path, "reason": str() as reason}
-            ):
-                self._group.start_soon(_propose_folder, path, reason, self._view)
+            case Notification(hello.PROPOSED_FOLDER_METHOD, {"path": str() as path}):
+                self._group.start_soon(_propose_folder, path, self._view)
             case Notification(hello.REPORTED_ROOTS_METHOD, params) if (
                 reported := hello.decode_reported_roots(params)
             ) is not None:
@@ -196,12 +194,12 @@ class ProtocolRouter:
                 pass  # JSON-RPC 2.0: unknown notifications are ignored
 
 
-async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
+async def _propose_folder(path: str, view: ConnectionView) -> None:
     """Propose to the user a folder that a client has open. Drop it after too many requests."""
     if not view.request_rate.wait(anyio.current_time()):
-        folder = ClientFolder(path, reason, view.client, view.membership.key.label)
+        process = view.membership.key.label
         with suppress(Busy, MCPError):
-            await propose_client_folder(view.source, view.current, folder)
+            await propose_open_folder(view.source, view.current, path, view.client, process)
 
 
 def _client_name(params: JsonObject | None) -> str:

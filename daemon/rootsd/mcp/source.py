@@ -7,9 +7,8 @@ connection.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from rootsd.core.labels import safe_label
 from rootsd.core.model import PublishedSet, SessionKey
 from rootsd.core.paths import bytes_of
 from rootsd.core.scope import SessionStart, root_containing
@@ -21,36 +20,28 @@ def requests_per_process() -> TokenBucket:
     return TokenBucket(burst=5, per_second=1 / 12)
 
 
-MAX_REASON_LENGTH = 200
-
-
-class ClientFolder(NamedTuple):
-    """A folder that a client has open. Only `process` and `client` are safe to show."""
-
-    path: str
-    reason: str
-    client: str
-    process: str
-    """The process that the daemon saw."""
+_OPEN_FOLDER = "the MCP client has this folder open"
 
 
 NO_NAME = "a client without a name"
 """The name of a client that gives itself none."""
 
 
-async def propose_client_folder(
-    source: RootsSource, current: Callable[[], Awaitable[PublishedSet]], folder: ClientFolder
+async def propose_open_folder(
+    source: RootsSource,
+    current: Callable[[], Awaitable[PublishedSet]],
+    path: str,
+    client: str,
+    process: str,
 ) -> None:
     """Propose to the user a folder that a client has open, unless it is in the `current` roots.
 
     The client gets no answer. Raises Busy after too many requests, and the errors of `current`.
     """
-    path = folder.path
     if path.startswith("/") and "\0" not in path:
         canonical = await source.canonical(bytes_of(path))
         if root_containing(await current(), canonical) is None:
-            reason = safe_label(folder.reason, limit=MAX_REASON_LENGTH)
-            source.request(canonical, folder.client, reason, None, folder.process)
+            source.request(canonical, client, _OPEN_FOLDER, None, process)
 
 
 class RootRequestHandle(Protocol):

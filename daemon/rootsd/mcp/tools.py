@@ -60,7 +60,7 @@ from rootsd.mcp.serializers import (
     root_to_json,
     root_to_line,
 )
-from rootsd.mcp.source import MAX_REASON_LENGTH, RootRequestHandle
+from rootsd.mcp.source import RootRequestHandle
 from rootsd.mcp.views import ConnectionView, HandlerContext
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
@@ -213,6 +213,7 @@ RESOLVE_ROOT = Tool(
 )
 
 MAX_WAIT_S = 120
+MAX_REASON_LENGTH = 200
 
 REQUEST_ROOT = Tool(
     name="request_root",

@@ -57,8 +57,8 @@ class BadFeed(RootsdError):
     """A daemon that this program cannot follow, because of an answer or another message of it."""
 
 
-class OtherVersion(BadFeed):
-    """A daemon and a program that speak different versions of the feed."""
+class OtherVersion(RootsdError):
+    """A program that speaks another version of the feed than the daemon."""
 
 
 class Connected(NamedTuple):
@@ -105,7 +105,6 @@ class FeedReader:
                     self._awaited += 1
                     yield Changed(change)
                 case Response(id_, dict() as result) if id_ == FOLLOW_ID:
-                    _check_version(result)
                     self.is_answered = True
                     yield Connected(result)
                 case ErrorResponse(id_) as answer if id_ == FOLLOW_ID:
@@ -122,12 +121,13 @@ class FeedReader:
             raise BadFeed("the daemon sent a message that is too long", _RESTART) from error
 
 
-def _check_version(result: dict[str, Any]) -> None:
-    if (version := result.get("version")) != FEED_VERSION:
+def refuse_other_version(version: int) -> None:
+    """Raise OtherVersion for a program that does not speak this daemon's version of the feed."""
+    if version != FEED_VERSION:
         raise OtherVersion(
-            f"the daemon speaks version {version!a:.20} of its feed, and this program version"
+            f"this program speaks version {version} of the feed of rootsd, and the daemon version"
             f" {FEED_VERSION}",
-            _RESTART,
+            "start the program again" if version < FEED_VERSION else _RESTART,
         )
 
 

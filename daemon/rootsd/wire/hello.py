@@ -27,7 +27,6 @@ PROPOSED_FOLDER_METHOD = "rootsd/proposed"
 """The notification with which a run proxy proposes a folder that its client has open but that is
 not approved. It is not a root request: no session waits for an answer.
 """
-OPEN_FOLDER_REASON = "the MCP client has this folder open"
 HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
@@ -96,8 +95,6 @@ class ProposedFolderParams(TypedDict):
 
     path: str
     """Its absolute path."""
-    reason: str
-    """Why, for the user."""
 
 
 class Hello(NamedTuple):
@@ -190,9 +187,9 @@ def encode_reported_roots(reported: ReportedRoots) -> Notification:
     return Notification(REPORTED_ROOTS_METHOD, {"roots": reported.roots, "names": names})
 
 
-def encode_proposed_folder(path: str, reason: str) -> Notification:
-    """Return the notification for a proposed folder, with the reason for the user."""
-    return Notification(PROPOSED_FOLDER_METHOD, {"path": path, "reason": reason})
+def encode_proposed_folder(path: str) -> Notification:
+    """Return the notification for a proposed folder."""
+    return Notification(PROPOSED_FOLDER_METHOD, {"path": path})
 
 
 def decode_reported_roots(params: Params) -> ReportedRoots | None:

@@ -7,9 +7,9 @@ from queue import Queue
 
 import pytest
 
-from rootsd.cli.ui.live import LiveEvent, LiveLink, Unusable
+from rootsd.cli.ui.live import LiveLink
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.feed import FEED_VERSION, Away, Changed
+from rootsd.wire.feed import Away, Changed, FeedEvent
 from rootsd.wire.projects import ProjectsQuery
 from support.live_daemon import LiveDaemon, an_update
 from support.polling import until
@@ -25,7 +25,7 @@ def test_a_closed_link_sends_nothing() -> None:
 
 
 def test_it_finds_a_daemon_that_comes_later_and_ends_at_once(rootsd_dir: Path) -> None:
-    events = Queue[LiveEvent]()
+    events = Queue[FeedEvent]()
     link = LiveLink(events.put)
     link.start()
     assert isinstance(events.get(timeout=HANG_GUARD_S), Away)
@@ -34,16 +34,3 @@ def test_it_finds_a_daemon_that_comes_later_and_ends_at_once(rootsd_dir: Path) -
             pass
         link.close()
         until(lambda: not link._thread.is_alive())
-
-
-def test_a_daemon_of_another_version_ends_the_link(rootsd_dir: Path) -> None:
-    events = Queue[LiveEvent]()
-    link = LiveLink(events.put)
-    with LiveDaemon(rootsd_dir, []) as daemon:
-        daemon.answers["follow"] = lambda _: {"version": FEED_VERSION + 1}
-        link.start()
-        event = events.get(timeout=HANG_GUARD_S)
-        assert isinstance(event, Unusable)
-        assert event.why.remedy == "rootsd down && rootsd up"
-        until(lambda: not link._thread.is_alive())
-    link.close()

@@ -165,10 +165,8 @@ def test_a_program_keeps_its_folders_if_the_next_daemon_has_another_version(
         publisher.close()
         newer = FEED_VERSION + 1
         with RootsPublisher(publisher.rootsd_dir, version=newer):
-            probe.until_told(
-                f"the daemon speaks version {newer} of its feed, and this program version"
-                f" {FEED_VERSION}, so victim waits; try: rootsd down && rootsd up"
-            )
+            why = f"this program does not speak version {newer}"
+            probe.until_told(f"{why}, so victim waits; try: start the program again")
             until(lambda: probe.states() == {psutil.STATUS_STOPPED})
         _replace(tmp_path / "other" / "file", "after")
         with RootsPublisher(publisher.rootsd_dir, first=(kept, other)):

@@ -15,11 +15,12 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import (
     ConfinedRoot,
 )
-from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState
+from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session import view_feed
 from rootsd.wall.session.view_feed import FollowedView, ViewFeed, subscribe
 from rootsd.wire import feed
-from rootsd.wire.feed import FEED_VERSION, BadFeed, OtherVersion
+from rootsd.wire.feed import FEED_VERSION, BadFeed
 from rootsd.wire.hello import Hello
 from support.roots_publisher import RootsPublisher
 from support.sent_view import SentView
@@ -42,7 +43,7 @@ def publisher(rootsd_dir: Path) -> Iterator[RootsPublisher]:
         yield publisher
 
 
-class Following:
+class Following(ProgramPause):
     """A feed whose roots a test sees."""
 
     def __init__(self) -> None:
@@ -50,7 +51,7 @@ class Following:
         subscription = subscribe(Hello(client="a test"), {})
         self.first = subscription.roots
         self._feed = ViewFeed(subscription, self._set_roots, {}, self)
-        self.state = PauseState.RUNNING
+        super().__init__(0, lambda _: None)
         self.why: RootsdError | None = None
         self.happened: list[str] = []
 
@@ -60,11 +61,11 @@ class Following:
 
     def stop(self, why: RootsdError) -> None:
         self.why = why
-        self.state = PauseState.STOPPED
+        self._set(PauseNews(PauseState.STOPPED))
         self.happened.append("stopped")
 
     def resume(self) -> None:
-        self.state = PauseState.RUNNING
+        self._set(PauseNews(PauseState.RUNNING))
         self.happened.append("continued")
 
     def let_run(self) -> None:
@@ -266,8 +267,8 @@ def test_a_wall_stops_at_once_and_keeps_its_roots_if_the_next_daemon_has_another
         other.version = version
         other.publish(WEB)
         following.until_in(PauseState.STOPPED)
-        assert isinstance(following.why, OtherVersion)
-        assert following.why.remedy == "rootsd down && rootsd up"
+        assert isinstance(following.why, BadFeed)
+        assert following.why.remedy == "start the program again"
         assert not following.shown, "no root was taken away"
     with RootsPublisher(publisher.rootsd_dir, first=(WEB,)) as same:
         following.until_in(PauseState.RUNNING)
@@ -280,5 +281,5 @@ def test_a_program_does_not_start_with_a_daemon_of_another_version(
     publisher: RootsPublisher,
 ) -> None:
     publisher.version = FEED_VERSION - 1
-    with pytest.raises(OtherVersion, match=f"version {FEED_VERSION - 1} .* {FEED_VERSION}"):
+    with pytest.raises(BadFeed, match=f"does not speak version {FEED_VERSION - 1}"):
         subscribe(Hello(client="a test"), {})

@@ -43,16 +43,16 @@ from rootsd.cli.ui.dialogs import (
     TextDialog,
     described,
 )
-from rootsd.cli.ui.live import LiveEvent, LiveLink, Unusable
+from rootsd.cli.ui.live import LiveLink
 from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
 from rootsd.cli.ui.widgets import Bar, PassedRows, RowList, TextView, Word
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.link import rpc
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
-from rootsd.wire.feed import Away, Changed, Connected
+from rootsd.wire.feed import Away, Changed, Connected, FeedEvent
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ShowQuery, WhyQuery
@@ -102,7 +102,7 @@ _NOTHING: Mapping[PanelKind, str] = {
 class Live(Message):
     """An event of the daemon link."""
 
-    def __init__(self, event: LiveEvent) -> None:
+    def __init__(self, event: FeedEvent) -> None:
         super().__init__()
         self.event = event
 
@@ -219,8 +219,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
                     self.board = self._incoming
             case Away(why):
                 self._away = why
-            case Unusable(why):
-                self.exit(why)
+                if not isinstance(why, DaemonUnreachable):  # it is too old, or refuses
+                    self.exit(why)
         if not self._is_drawing:
             # Events that have arrived by then are drawn together.
             self._is_drawing = True

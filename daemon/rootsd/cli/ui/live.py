@@ -12,24 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from msgspec import Struct
-
 from rootsd.cli.answers.control_client import RESPONSE_TIMEOUT_S
-from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.core.errors import DaemonUnreachable
 from rootsd.link import rpc
 from rootsd.link.feed import Feed
-from rootsd.wire.feed import FEED_VERSION, Away, FeedEvent
+from rootsd.wire.feed import FEED_VERSION, FeedEvent
 from rootsd.wire.follow import FeedPart
 from rootsd.wire.request import ControlRequest, encode_request
-
-
-class Unusable(Struct, frozen=True):
-    """The daemon is too old for the screen, or refuses to be followed. The link has ended."""
-
-    why: RootsdError
-
-
-LiveEvent = FeedEvent | Unusable
 
 
 class LiveLink:
@@ -38,7 +27,7 @@ class LiveLink:
     `deliver` is called in a thread with each event, in order.
     """
 
-    def __init__(self, deliver: Callable[[LiveEvent], object]) -> None:
+    def __init__(self, deliver: Callable[[FeedEvent], object]) -> None:
         self._deliver = deliver
         self._closing = threading.Event()
         self._wake, self._woken = socket.socketpair()
@@ -74,10 +63,6 @@ class LiveLink:
         with self._woken:
             while not self._closing.is_set():
                 for event in feed.wait(wake=self._woken.fileno()):
-                    if isinstance(event, Away) and not isinstance(event.why, DaemonUnreachable):
-                        self._deliver(Unusable(event.why))
-                        self._closing.set()
-                        break
                     self._deliver(event)
             feed.close()
 

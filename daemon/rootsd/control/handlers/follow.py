@@ -41,7 +41,7 @@ from rootsd.core.wall import WallUse
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import SessionItem
-from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, OtherVersion
+from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, refuse_other_version
 from rootsd.wire.follow import (
     MAX_FOLLOW_ITEMS,
     FeedChange,
@@ -100,7 +100,7 @@ class FollowHandlers(Struct, frozen=True):
         Raises OtherVersion for a program of another version, BadRequest for a wrong scope or a
         second subscription on the connection, and Busy.
         """
-        _check_version(request)
+        refuse_other_version(request.version)
         if call.connection.subscription is not None:
             raise BadRequest("this connection has a subscription already")
         start, id_ = None, None
@@ -157,18 +157,6 @@ class FollowHandlers(Struct, frozen=True):
         roots = self.daemon.session_roots(query.id) or self.wall.wardens.roots_of(query.id)
         return SessionRoots(
             revision=self.ledger.revision, items=[_root_item(root) for root in roots], warnings=[]
-        )
-
-
-def _check_version(request: FollowRequest) -> None:
-    """Raise OtherVersion for a program that does not speak this daemon's version of the feed."""
-    if request.version != FEED_VERSION:
-        raise OtherVersion(
-            f"this program speaks version {request.version} of the feed of rootsd, and the daemon"
-            f" version {FEED_VERSION}",
-            "start the program again"
-            if request.version < FEED_VERSION
-            else "rootsd down && rootsd up",
         )
 
 

@@ -31,9 +31,8 @@ from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
 from rootsd.mcp.sessions.walls import WalledSource, Walls
 from rootsd.mcp.source import (
-    ClientFolder,
     RootsSource,
-    propose_client_folder,
+    propose_open_folder,
     requests_per_process,
 )
 from rootsd.net.acceptor import MarkActive
@@ -41,7 +40,6 @@ from rootsd.net.fair_scheduler import FairScheduler
 from rootsd.net.stream import DirectSocketStream
 from rootsd.net.unix_socket import Peer
 from rootsd.processes.process_exit import ProcessHandle
-from rootsd.wire.hello import OPEN_FOLDER_REASON
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +142,7 @@ class SessionServer:
         if not self._request_rates.of(pid).wait(anyio.current_time()):
             process = (await self._tracker.membership(pid, "")).key.label
             with suppress(Busy):
-                folder = ClientFolder(path, OPEN_FOLDER_REASON, client, process)
-                await propose_client_folder(self._source, current, folder)
+                await propose_open_folder(self._source, current, path, client, process)
 
     async def _load(self) -> ServeSession | None:
         if _installation() != self._installed:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
@@ -28,6 +28,7 @@ from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import PauseState, WardenReport
+from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
 from rootsd.wire.hello import Hello, hello_params
 
@@ -127,20 +128,6 @@ def subscribe(
         raise
 
 
-class Programs(Protocol):
-    """The programs behind the wall; see `rootsd.wall.kernel.pause`."""
-
-    @property
-    def state(self) -> PauseState:
-        """Whether they run."""
-
-    def stop(self, why: RootsdError) -> None:
-        """Stop those that run."""
-
-    def resume(self) -> None:
-        """Let those go on that `stop` has stopped."""
-
-
 class ViewFeed:
     """The daemon's roots, as the warden's loop drives them.
 
@@ -152,7 +139,7 @@ class ViewFeed:
         subscription: WallSubscription,
         on_roots: Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None],
         state: dict[str, object],
-        programs: Programs,
+        programs: ProgramPause,
     ) -> None:
         self._state = state
         self._programs = programs
