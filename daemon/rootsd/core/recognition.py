@@ -116,7 +116,7 @@ def agents_of(process: Process, agents: Iterable[Agent]) -> list[Agent]:
         agent
         for agent in agents
         if not agent.names.isdisjoint(names)
-        or (script is not None and any(part in script for part in agent.packages))
+        or (script is not None and any(map(script.__contains__, agent.packages)))
     ]
 
 
@@ -223,15 +223,17 @@ def _is_editor_on_its_interpreter(process: Process, path: str) -> bool:
 
     It is not if it runs something else, such as the process for an editor's extensions.
     """
+    installed, separator, _ = path.rpartition("/jbr/")
+    folder = _editor_folder(path)
+    if not separator and not folder:
+        return False
     words = [_text(word) for word in process.arguments[1:]]
     if any("extensionHost" in word for word in words):
         return False
-    installed, separator, _ = path.rpartition("/jbr/")
     if separator:  # the Java of JetBrains, whose class path names its own libraries
         return JETBRAINS_MAIN in words or any(f"{installed}/lib/" in word for word in words)
     script = next((word for word in words if not word.startswith("-")), "")
-    folder = _editor_folder(path)
-    return bool(folder) and _editor_folder(normpath(script)) == folder
+    return _editor_folder(normpath(script)) == folder
 
 
 def _use_of_script(process: Process, allowed: Collection[str]) -> ProgramUse | None:
@@ -250,10 +252,10 @@ def _use_of_script(process: Process, allowed: Collection[str]) -> ProgramUse | N
 
 def _script_identity(process: Process) -> str:
     """Return the absolute path of the script, or `python -m NAME`. Empty if it is uncertain."""
-    rest = [_text(argument) for argument in process.arguments[1:]]
-    for place, argument in enumerate(rest):
+    rest = map(_text, process.arguments[1:])
+    for argument in rest:
         if argument == "-m":
-            module = "".join(rest[place + 1 : place + 2])
+            module = next(rest, "")
             return f"python{_MODULE}{module}" if _runs_python(process) and module else ""
         if not argument.startswith("-"):
             folder = _text(process.folder)
@@ -296,12 +298,12 @@ def _script(process: Process) -> str | None:
     """
     if not process.arguments or not _interprets(process):
         return None
-    rest = [_text(argument) for argument in process.arguments[1:]]
-    for place, argument in enumerate(rest):
+    rest = map(_text, process.arguments[1:])
+    for argument in rest:
         if argument in ("-c", "-e", "-p", "--eval", "--print"):
             return None
         if argument == "-m":
-            return "/".join(rest[place + 1 : place + 2])
+            return next(rest, "")
         if not argument.startswith("-"):
             return argument
     return None
