@@ -14,7 +14,10 @@ from rootsd.agents import agent_files, files_with, name_of
 from rootsd.agents.forms.state import AgentState
 from rootsd.agents.guarded import guarded_agents
 from rootsd.core.agents import SAYS_SO
+from rootsd.core.paths import contains
 from rootsd.core.recognition import agents_of
+from rootsd.vcs.facts import EXECUTED_PATHS
+from rootsd.wall.git.protected import IN_A_ROOT
 from support.process_table import process
 
 EDITORS = (
@@ -71,6 +74,11 @@ def test_a_file_comes_in_one_way_only(agent: ModuleType) -> None:
         copied = [each.path for each in folder.copies]
         assert not set(folder.loads) & {*copied, *folder.credentials}
         assert not set(copied) & set(folder.credentials)
+
+
+@pytest.mark.parametrize("path", EXECUTED_PATHS, ids=bytes.decode)
+def test_what_is_run_in_a_project_is_read_only_behind_the_wall(path: bytes) -> None:
+    assert any(contains(protected, path.rstrip(b"/")) for protected in IN_A_ROOT)
 
 
 @pytest.mark.parametrize("facet", ["access", "hook"])

@@ -9,6 +9,9 @@ the first line:
   variables that it sets for its commands, as `NAME` or `NAME=value`. `HINTS`: the same, but a
   person's terminal may also have these. `SOURCE`: how that is known, for docs/AGENTS.md. An
   editor has no `PROGRAMS`, because people type in its terminals.
+* `RUNS`: files of a project with commands that it runs, and folders, with `/` at the end. `rootsd
+  show` names them. `OBEYS`: all that it takes from a project as settings, commands, or
+  instructions. This is read-only behind the wall.
 * `state()`: what it needs behind the wall.
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).
@@ -55,6 +58,11 @@ def agent_files() -> list[ModuleType]:
 def files_with(facet: str) -> list[ModuleType]:
     """Return the modules that have a facet, such as `state`."""
     return [agent for agent in agent_files() if hasattr(agent, facet)]
+
+
+def project_files(facet: str) -> list[bytes]:
+    """Return what all agents have in `RUNS` or `OBEYS`."""
+    return [path.encode() for agent in files_with(facet) for path in getattr(agent, facet)]
 
 
 def named(name: str, facet: str) -> ModuleType | None:

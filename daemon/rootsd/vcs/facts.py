@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
+from rootsd.agents import project_files
 from rootsd.core.model import ProjectKind
 from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.risks import FindingItem, FindingKind
@@ -51,12 +52,10 @@ _SENSITIVE = re.compile(
 )
 # Paths relative to the project. A path that ends with a slash is a folder.
 EXECUTED_PATHS = (
-    b".mcp.json", b".envrc", b"mise.toml", b".mise.toml", b".claude/settings.json",
-    b".claude/settings.local.json", b".claude/hooks/", b".cursor/mcp.json", b".cursor/hooks.json",
-    b".gemini/settings.json", b".codex/config.toml", b".vscode/tasks.json", b".vscode/mcp.json",
-    b".devcontainer/devcontainer.json", b".devcontainer.json", b".husky/", b".githooks/",
-    b"opencode.json", b".kiro/settings/mcp.json", b".amp/settings.json",
-)  # fmt: skip
+    *project_files("RUNS"),
+    *b".envrc mise.toml .mise.toml .devcontainer/devcontainer.json .devcontainer.json".split(),
+    *b".husky/ .githooks/".split(),
+)
 # The git settings that make git run a program even if it only reads a repository.
 _EXECUTING_SETTINGS = frozenset(
     (b"core", key) for key in (b"fsmonitor", b"hookspath", b"sshcommand", b"pager", b"editor")

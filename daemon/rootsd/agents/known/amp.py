@@ -9,6 +9,8 @@ PROGRAMS = ("amp",)
 PACKAGES = ("@sourcegraph/amp/",)
 MARKERS = ("AGENT=amp", "AMP_CURRENT_THREAD_ID")  # ascorbic/am-i-vibing: its table of providers
 SOURCE = "programs that look for it"
+RUNS = (".amp/settings.json",)
+OBEYS = (".amp",)
 
 
 def state() -> forms.state.AgentState:

@@ -11,6 +11,11 @@ PACKAGES = ("@anthropic-ai/claude-code/",)
 MARKERS = ("CLAUDE_CODE_CHILD_SESSION",)
 HINTS = ("CLAUDECODE",)  # editor extensions also set it, in terminals that people use
 SOURCE = "run, 2.1.330"
+RUNS = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/")
+OBEYS = (
+    ".mcp.json", ".claude/settings.json", ".claude/settings.local.json", ".claude/commands",
+    ".claude/agents", ".claude/hooks", ".claude/skills", ".claude/plugins",
+)  # fmt: skip
 
 
 def state() -> forms.state.AgentState:

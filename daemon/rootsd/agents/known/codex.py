@@ -14,6 +14,8 @@ MARKERS = (
     "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID",
 )  # fmt: skip
 SOURCE = "run, 0.169.0; CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED by its source"
+RUNS = (".codex/config.toml",)
+OBEYS = (".codex",)
 
 
 def state() -> forms.state.AgentState:

@@ -8,6 +8,7 @@ LABEL = "Continue"
 PROGRAMS = ("cn",)
 PACKAGES = ("@continuedev/cli/",)
 SOURCE = "its source: it sets none"
+OBEYS = (".continue",)
 
 
 def state() -> forms.state.AgentState:

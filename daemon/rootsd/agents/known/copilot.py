@@ -12,6 +12,7 @@ MARKERS = ("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID")
 # microsoft/vscode, toolTerminalCreator.ts: also in terminals that people use.
 HINTS = ("COPILOT_AGENT",)
 SOURCE = "run, 1.0.102; the one in italics by the source of VS Code"
+OBEYS = (".github/copilot-instructions.md",)
 
 
 def state() -> forms.state.AgentState:

@@ -9,6 +9,8 @@ PROGRAMS = ("cursor-agent",)
 PACKAGES = ("/cursor-agent/",)
 MARKERS = ("CURSOR_AGENT",)  # vercel/vercel: packages/detect-agent/src/index.ts
 SOURCE = "programs that look for it"
+RUNS = (".cursor/mcp.json", ".cursor/hooks.json")
+OBEYS = (".cursor",)
 
 
 def state() -> forms.state.AgentState:

@@ -10,6 +10,8 @@ PACKAGES = ("@google/gemini-cli/",)
 # google-gemini/gemini-cli: packages/core/src/services/shellExecutionService.ts
 MARKERS = ("GEMINI_CLI",)
 SOURCE = "run, 0.61.0"
+RUNS = (".gemini/settings.json",)
+OBEYS = (".gemini",)
 
 
 def state() -> forms.state.AgentState:

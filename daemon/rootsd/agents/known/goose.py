@@ -9,6 +9,7 @@ PROGRAMS = ("goose", "goosed")
 # block/goose: crates/goose-mcp/src/developer/shell.rs
 MARKERS = ("GOOSE_TERMINAL", "AGENT=goose")
 SOURCE = "its source"
+OBEYS = (".goose",)
 
 
 def state() -> forms.state.AgentState:

@@ -7,6 +7,8 @@ from rootsd.agents import forms
 LABEL = "Kiro CLI"
 PROGRAMS = ("kiro-cli", "kiro-cli-chat")
 SOURCE = "nothing is known"
+RUNS = (".kiro/settings/mcp.json",)
+OBEYS = (".kiro",)
 
 
 def state() -> forms.state.AgentState:

@@ -10,6 +10,8 @@ PACKAGES = ("/opencode-ai/",)
 # sst/opencode: packages/opencode/src/index.ts; forks of it keep the variable
 MARKERS = ("OPENCODE=1",)
 SOURCE = "run, 1.18.33"
+RUNS = ("opencode.json",)
+OBEYS = (".opencode", ".opencode.json", "opencode.json", "opencode.jsonc")
 
 
 def state() -> forms.state.AgentState:

@@ -11,6 +11,7 @@ PACKAGES = ("@qwen-code/qwen-code/",)
 # QwenLM/qwen-code: packages/core/src/services/shellExecutionService.ts
 MARKERS = ("QWEN_CODE",)
 SOURCE = "run, 0.24.4"
+OBEYS = (".qwen",)
 
 
 def state() -> forms.state.AgentState:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from rootsd.agents import forms
 
 LABEL = "VS Code"
+RUNS = (".vscode/tasks.json", ".vscode/mcp.json")
+OBEYS = (".vscode",)
 
 
 def clients() -> tuple[forms.client.ClientFacts, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rootsd.agents import forms
 
 LABEL = "Zed"
+OBEYS = (".zed",)
 
 
 def clients() -> tuple[forms.client.ClientFacts, ...]:

@@ -28,6 +28,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from rootsd.agents import project_files
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory
 from rootsd.disk.links import MAX_LINKS, final_path
@@ -35,16 +36,16 @@ from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.settings import read_settings
 from rootsd.wall.system_calls import closing, open_below
 
-IN_A_ROOT = b"""
-    .vscode .idea .envrc .mcp.json .cursor .codex .gemini .husky .githooks .devcontainer .zed
-    .claude/settings.json .claude/settings.local.json .claude/commands .claude/agents
-    .claude/hooks .claude/skills .claude/plugins .github/copilot-instructions.md
-    .opencode .opencode.json opencode.json opencode.jsonc .qwen .kiro .goose .amp .continue
+IN_A_ROOT = (
+    project_files("OBEYS")
+    + b"""
+    .idea .envrc .husky .githooks .devcontainer .devcontainer.json
     .mise.toml mise.toml .tool-versions .pre-commit-config.yaml .lefthook.yml lefthook.yml
     .gitmodules .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
     .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .jj/repo/config.toml .jj/config.toml
     .bzr/branch/branch.conf _darcs/prefs/defaults
 """.split()
+)
 IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
 """.split()
