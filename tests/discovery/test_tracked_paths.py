@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
 from rootsd.core.model import IncompleteReason, LapseReason, ObservedState, Project, ProjectKind
-from rootsd.discovery.tracked import ReportCounts, TrackedPaths
+from rootsd.discovery.tracked import TrackedPaths
 from rootsd.disk.identity import identify
 from rootsd.disk.safety import FolderSafety
 from support.repositories import raw
@@ -43,7 +43,6 @@ def test_the_same_observation_is_reported_once(tracked: TrackedPaths, tmp_path: 
     changed = _seen(tmp_path, IncompleteReason.LOCKED)
     tracked.report(changed)
     assert tracked.take() == (changed,)
-    assert tracked.take_counts() == ReportCounts(new=1, changed=1)
 
 
 def test_the_same_observation_is_reported_again_on_demand(
@@ -80,8 +79,6 @@ def test_a_project_that_returned_is_new_again(tracked: TrackedPaths, tmp_path: P
     for observation in (seen, gone, gone, seen):
         tracked.report(observation)
     assert tracked.take() == (seen, gone, seen)
-    assert tracked.take_counts() == ReportCounts(new=2, gone=1)
-    assert tracked.take_counts() == ReportCounts()
 
 
 def test_the_end_of_an_unknown_project_is_not_reported(tracked: TrackedPaths) -> None:

@@ -182,12 +182,12 @@ class DiscoveryAdapter:
         The scan waits for that, for a few seconds at most. It does not wait for a project that a
         process still works on: `being_made` of the result holds that one.
         """
-        summary = await self._result_of(
+        cost = await self._result_of(
             self._discovery.scan(parent, self._progress_into(progress) if progress else None)
         )
         being_made = await self._result_of(self._discovery.when_settled(parent, _SETTLE_TIMEOUT_S))
         await self._idle.wait()
-        return ScanStats(summary.folders, summary.seconds, being_made)
+        return ScanStats(cost.folders, cost.seconds, being_made)
 
     async def scanned(self, path: bytes) -> None:
         """Return once each parent around `path` was scanned at least once since the start."""

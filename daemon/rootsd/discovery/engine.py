@@ -54,7 +54,7 @@ from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree, TreeProgressCallback
 from rootsd.discovery.parent_trees import ParentTrees
 from rootsd.discovery.path_watches import PathWatches
-from rootsd.discovery.tracked import ReportCounts, TrackedPaths
+from rootsd.discovery.tracked import TrackedPaths
 from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
 from rootsd.disk.safety import FolderSafety
@@ -147,10 +147,6 @@ class DiscoveryEngine:
             elif path in self._tracked:
                 self._recheck_orphans((path,))
         self._recheck_orphans(self._tracked.take_orphans_below_lost())
-
-    def take_counts(self) -> ReportCounts:
-        """Return how many paths were reported as new, gone, or changed since the last call."""
-        return self._tracked.take_counts()
 
     # Requests
 

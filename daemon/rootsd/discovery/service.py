@@ -34,7 +34,7 @@ from rootsd.core.model import Parent, Project
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
-from rootsd.discovery.status import ParentReport, ScanSummary, report_for
+from rootsd.discovery.status import ParentReport, ScanCost, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
 from rootsd.processes.activity import FindFoldersInUse, folders_in_use, folders_of_tools
@@ -155,7 +155,7 @@ class Discovery:
 
     def scan(
         self, parent: bytes | None, progress: ScanProgressCallback | None = None
-    ) -> Future[ScanSummary]:
+    ) -> Future[ScanCost]:
         """Scan everything below `parent`, or below all parents if it is None.
 
         The discovery thread calls `progress`. The result is set after everything was reported.
@@ -352,10 +352,9 @@ class Discovery:
         self._report_found()
         self._report_status()
 
-    def _scan(self, parent: bytes | None, progress: ScanProgressCallback | None) -> ScanSummary:
+    def _scan(self, parent: bytes | None, progress: ScanProgressCallback | None) -> ScanCost:
         begin = self._monotonic()
         self._report_found()
-        self._engine.take_counts()
         chosen = [t for t in self._engine.trees if parent in (None, t.origin.path)]
         for tree in chosen:
             path = tree.parent.path
@@ -363,17 +362,8 @@ class Discovery:
             self._engine.rescan(tree, report_progress)
         self._engine.recheck_orphans()
         self._engine.tick()
-        counts = self._engine.take_counts()
         self._report_status()
-        return ScanSummary(
-            new=counts.new,
-            gone=counts.gone,
-            changed=counts.changed,
-            folders=sum(len(tree) for tree in chosen),
-            projects=sum(tree.count_projects() for tree in chosen),
-            seconds=self._monotonic() - begin,
-            being_created=self._engine.candidates.being_created(),
-        )
+        return ScanCost(sum(len(tree) for tree in chosen), self._monotonic() - begin)
 
 
 def _progress_for(progress: ScanProgressCallback, path: bytes) -> Callable[[int, int], None]:

@@ -39,20 +39,11 @@ class ParentReport(Struct, frozen=True):
     remedy: str = ""
 
 
-class ScanSummary(Struct, frozen=True):
-    """The result of one scan.
+class ScanCost(Struct, frozen=True):
+    """How many folders one scan read, and how long it took."""
 
-    `seconds` is wall time. `being_created` has the paths of the projects, in all parents, that are
-    not known to be complete. Some of them may have been reported before.
-    """
-
-    new: int
-    gone: int
-    changed: int
     folders: int
-    projects: int
     seconds: float
-    being_created: frozenset[bytes]
 
 
 def report_for(tree: ParentTree, *, scanning: bool) -> ParentReport:

@@ -28,20 +28,11 @@ from rootsd.core.inputs import (
     Observation,
     ProjectGone,
     ProjectObserved,
-    ProjectUnreachable,
     ProjectUnsafe,
 )
 from rootsd.core.model import Identity, IncompleteReason, LapseReason, Project, ProjectKind
 from rootsd.core.paths import ancestors
 from rootsd.disk.safety import FolderSafety
-
-
-class ReportCounts(Struct):
-    """The number of paths reported as new, gone, and changed."""
-
-    new: int = 0
-    gone: int = 0
-    changed: int = 0
 
 
 class _ReportedState(NamedTuple):
@@ -89,7 +80,6 @@ class TrackedPaths:
         self._lost: set[bytes] = set()
         self._states: dict[_ReportedState, _ReportedState] = {}
         self._outbox: list[Observation] = []
-        self._counts = ReportCounts()
         self._safe: set[bytes] = set()
 
     # Reports
@@ -152,7 +142,6 @@ class TrackedPaths:
             return
         if record.is_known or isinstance(observation, ProjectObserved):
             self._outbox += reports
-            self._count(observation, known=record.is_known)
         record.last_report = state
         if isinstance(observation, ProjectGone):
             self.forget(path)
@@ -173,11 +162,6 @@ class TrackedPaths:
         taken, self._outbox = tuple(self._outbox), []
         # A check for safety is valid for one batch only.
         self._safe.clear()
-        return taken
-
-    def take_counts(self) -> ReportCounts:
-        """Return the counts since the last call."""
-        taken, self._counts = self._counts, ReportCounts()
         return taken
 
     # Orphans
@@ -270,11 +254,3 @@ class TrackedPaths:
         except OSError:
             return ()
         return () if hazard is None else (ProjectUnsafe(path, hazard.reason),)
-
-    def _count(self, now: Observation, *, known: bool) -> None:
-        if isinstance(now, ProjectGone | ProjectUnreachable):
-            self._counts.gone += 1
-        elif known:
-            self._counts.changed += 1
-        else:
-            self._counts.new += 1
