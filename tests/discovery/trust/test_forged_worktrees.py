@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core import decide, plan, transition
+from rootsd.core import decide, grants, transition
 from rootsd.core.model import Identity
 from support.engine_harness import EngineHarness, open_world, world
 from support.forged_worktrees import ForgedWorktrees, PreparedFolders
@@ -46,7 +46,7 @@ def harness(world: EngineHarness, old: PreparedFolders) -> ForgedWorktrees:
 def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each worktree inherit if the repository links back."""
     monkeypatch.setattr(decide, "_permanent_blocker", lambda *_: None)
-    monkeypatch.setattr(plan, "inheritance_blocker", lambda *_: None)
+    monkeypatch.setattr(grants, "inheritance_blocker", lambda *_: None)
     monkeypatch.setattr(transition, "_without_replaced_link", lambda project, *_: project)
     monkeypatch.setattr(Identity, "keeps_git_file", lambda *_: True)
 
