@@ -15,6 +15,7 @@ from rootsd.core.decide import (
     InheritanceBlocker,
     Judgment,
     VerdictReason,
+    approved_since_ns,
     approving_rule,
     bulk_approval_blocker,
     inheritance_blocker,
@@ -223,8 +224,9 @@ def test_a_folder_without_an_identity_is_not_approved(shown: Identity | None) ->
 def test_a_uri_has_no_directory_and_no_folders_above_it() -> None:
     observed = ObservedState(ProjectKind.URI, None, NOW)
     uri = project(Ruling(replace(APPROVED, identity=None)), observed, b"https://example.com/v1")
-    judgment = judge(uri, around(FORBID, denied=b"https://example.com"))
-    assert judgment.reason is VerdictReason.APPROVED
+    for denied in (b"https://example.com", b"/"):
+        judgment = judge(uri, around(FORBID, denied=denied))
+        assert judgment.reason is VerdictReason.APPROVED
     assert root_of(uri).uri == "https://example.com/v1"
 
 
@@ -357,6 +359,23 @@ def test_what_keeps_a_worktree_from_an_approval_that_nobody_gave_it_by_name(
 ) -> None:
     assert inheritance_blocker(known, surroundings) is inherits
     assert bulk_approval_blocker(known, surroundings) is in_bulk
+
+
+def test_a_grant_counts_for_no_worktree_of_an_unapproved_checkout() -> None:
+    since_never = replace(BY_MAIN, since_ns=None)
+    granted = project(Ruling(grants=(since_never,)), LINKED)
+    assert judge(granted, around()).reason is VerdictReason.UNDECIDED
+
+
+def test_an_approval_for_one_session_is_no_start_for_worktrees() -> None:
+    known = project(Ruling(APPROVED))
+    judgment = judge(known, around())
+    assert approved_since_ns(known, judgment, around()) == SINCE
+    earlier = project(Ruling(replace(APPROVED, since_ns=SINCE - 1)))
+    assert approved_since_ns(earlier, judgment, around()) == SINCE - 1
+    limited = project(Ruling(replace(APPROVED, session=SessionKey("1f2e", "claude"))))
+    assert judge(limited, around()) == judgment
+    assert approved_since_ns(limited, judgment, around()) is None
 
 
 def test_a_root_names_the_approval_and_its_session() -> None:

@@ -207,7 +207,7 @@ def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
     yield from _policy_denials(project, context.policy)
     if is_denied_by_person(project):
         yield _DENIED
-    if context.denied and project.observed.kind is not ProjectKind.URI:
+    if context.denied:
         for folder in ancestors(project.path):
             if folder in context.denied:
                 yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
