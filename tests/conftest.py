@@ -30,6 +30,7 @@ from rootsd.link import hidden_process
 from support import preloaded
 from support.leftover_processes import end_left_behind
 from support.needs import unmet
+from support.person import Person
 from support.sizes import Size, Sizes
 from support.worker_order import slow_first
 
@@ -219,6 +220,14 @@ def rootsd_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     folder = tmp_path_factory.getbasetemp() / f"rootsd-{next(_folder_numbers)}"
     monkeypatch.setenv("ROOTSD_DIR", str(folder))
     return folder
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    """Return a person with an empty home. Their daemon, if any, ends with the test."""
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
 
 
 @pytest.fixture

@@ -302,13 +302,6 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "stop", {}
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
-
-
 def test_the_answers_of_a_real_daemon_fit(person: Person) -> None:
     for name in ("one", "two", "three"):
         person.clone(name)

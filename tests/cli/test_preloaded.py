@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support import preloaded
 from support.person import Person, Start
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 @pytest.mark.parametrize("words", [("--version",), ("ls", "--bad"), ("status",), ("check", "/")])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +15,6 @@ from support.sdk_clients import URI, bridge, legacy_client, modern_client, publi
 
 # The SDK deprecates parts that its own legacy mode still uses.
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 async def test_a_clone_below_an_approve_rule_is_published_without_a_command(

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from support.person import Person
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 def test_a_workspace_file_is_written_proposed_approved_and_written_again(person: Person) -> None:

@@ -72,13 +72,6 @@ def _cpu_ms(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
-
-
 def test_an_honest_client_is_answered_through_a_flood(
     person: Person, rootsd_dir: Path, sizes: Sizes
 ) -> None:

@@ -21,13 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
-
-
-@pytest.fixture
 def user(tmp_path: Path) -> Iterator[Person]:
     """A person all of whose commands are programs, with nothing taken off their start."""
     user = Person(tmp_path, start=Start.PROGRAM)

@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,6 @@ from rootsd.places.runtime_dir import find_runtime_dir
 from support.fake_desktop import desktop
 from support.person import HANG_GUARD, Person
 from support.polling import until
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 def bridge_of(person: Person) -> StdioServerParameters:

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from support.hostile_projects import HostileProjects
 from support.person import Person
 from support.polling import until
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 def _risky(person: Person) -> None:

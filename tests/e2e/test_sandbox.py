@@ -65,11 +65,6 @@ def sandboxed(user: UserManager, page: Path, command: str, said: str | None = No
     return user.run("bash", "-euc", script, said=said)
 
 
-def published(user: UserManager) -> list[str]:
-    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
-    return [item["name"] for item in items]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_an_agent_in_it_gets_the_roots(prepared: UserManager, page: Path) -> None:
     lines = (
@@ -106,10 +101,10 @@ def test_it_can_neither_decide_nor_stop_the_daemon(
         assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
         # An agent's own daemon in place of ours could send others any roots.
         assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
-    assert published(prepared) == ["api"]
+    assert prepared.published() == ["api"]
     # The control: without the sandbox, the same commands work.
     prepared.rootsd("approve", f"{HOME}/src/secret")
-    assert published(prepared) == ["api", "secret"]
+    assert prepared.published() == ["api", "secret"]
     prepared.rootsd("forget", f"{HOME}/src/secret")  # as the other tests expect
 
 

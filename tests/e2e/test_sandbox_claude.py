@@ -82,11 +82,6 @@ def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finis
     )
 
 
-def published(user: UserManager) -> list[str]:
-    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
-    return [item["name"] for item in items]
-
-
 def test_a_command_in_it_gets_the_roots(user: UserManager) -> None:
     lines = (
         request("hello", "initialize", INITIALIZE),
@@ -120,8 +115,8 @@ def test_it_can_neither_decide_nor_stop_the_daemon(user: UserManager, sizes: Siz
         assert "Traceback" not in done.stderr, attempt
         assert user.shown("rootsd.service", "MainPID") == pid, attempt
         assert user.path(RUNTIME / "rootsd/pub/mcp.sock").is_socket(), attempt
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
     # The control: the same commands work outside.
     user.rootsd("approve", f"{HOME}/src/secret")
-    assert published(user) == ["api", "secret"]
+    assert user.published() == ["api", "secret"]
     user.rootsd("forget", f"{HOME}/src/secret")  # as the other test expects

@@ -45,11 +45,6 @@ def approve(user: UserManager, name: str) -> None:
     user.rootsd("approve", f"{HOME}/src/{name}")
 
 
-def published(user: UserManager) -> list[str]:
-    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
-    return [item["name"] for item in items]
-
-
 def files(user: UserManager) -> set[str]:
     """Return all files in the home except the sources."""
     found = user.succeed("find", str(HOME), "-path", f"{HOME}/src", "-prune", "-o", "-print")
@@ -70,7 +65,7 @@ def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     assert "The service is installed" in said.stderr
     pid = int(user.shown("rootsd.service", "MainPID"))
     assert pid not in (0, background)
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
     text = user.path(SERVICE).read_text()
     assert f"ExecStart={LINK} daemon\n" in text
     assert user.shown("rootsd.service", "StatusText") == "1 published, 0 pending, 0 connected"
@@ -94,7 +89,7 @@ def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     left = {path for path in files(user) - before if not path.startswith(places)}
     assert left <= {f"{HOME}/.config"}
     user.rootsd("up")
-    assert published(user) == ["api"]  # the decisions are still there
+    assert user.published() == ["api"]  # the decisions are still there
     user.succeed("rootsd", "service", "uninstall", "--purge")
     assert files(user) - before <= {f"{HOME}/.config", f"{HOME}/.local/state"}
     assert not user.path(RUNTIME / "rootsd").exists()
@@ -103,7 +98,7 @@ def test_the_service_from_installation_to_removal(user: UserManager) -> None:
 def test_a_client_starts_it_and_after_a_down_it_stays_down(installed: UserManager) -> None:
     user = installed
     user.systemctl("stop", "rootsd.service")
-    assert published(user) == ["api"]  # the socket started it
+    assert user.published() == ["api"]  # the socket started it
     assert user.shown("rootsd.service", "Result") == "success"
 
     user.rootsd("down")
@@ -120,7 +115,7 @@ def test_a_client_starts_it_and_after_a_down_it_stays_down(installed: UserManage
     user.rootsd("service", "stop")
     assert user.run_rootsd("service", "status").returncode == 69
     user.rootsd("service", "start")
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
 
 
 def test_a_reload_reads_the_configuration_without_a_restart(installed: UserManager) -> None:
@@ -167,7 +162,7 @@ def test_with_an_invalid_configuration_it_is_given_up_and_everybody_gets_the_rea
     user.succeed("rm", str(override))
     config.write_text(whole)
     user.rootsd("service", "install")
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
 
 
 def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
@@ -191,7 +186,7 @@ def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     parents = json.loads(user.rootsd("status", "--json"))["parents"]
     assert [parent["path"] for parent in parents] == [f"{HOME}/src", f"{HOME}/work"]
     assert user.run_rootsd("service", "status").stderr == ""
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
 
     other = {"XDG_CONFIG_HOME": f"{HOME}/other"}
     for words in (f"parent rm {HOME}/work", "up"):

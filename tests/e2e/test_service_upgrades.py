@@ -92,14 +92,6 @@ def roots(client: Client, id_: str) -> list[str]:
     return [root["name"] for root in answer["result"]["roots"]]
 
 
-def published(user: UserManager) -> list[str]:
-    """Return the names of all roots, without an MCP client. For the first such client, a daemon
-    loads the MCP SDK, which takes longer than its start.
-    """
-    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
-    return [item["name"] for item in items]
-
-
 def up_on_a_terminal(user: UserManager, answer: str) -> None:
     """Type an answer to the question of `rootsd up` about the version."""
     words = user.command("rootsd", "up")
@@ -175,19 +167,19 @@ def test_a_newer_store_is_refused_unchanged(installed: UserManager) -> None:
 
     store.write_bytes(ours)
     user.rootsd("service", "start")
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
 
 
 def test_a_strict_service_keeps_the_decisions(installed: UserManager) -> None:
     user = installed
     user.rootsd("service", "install", "--strict")
     assert user.shown("rootsd.service", "PrivateUsers") == "yes"
-    assert published(user) == ["api"]
+    assert user.published() == ["api"]
     user.succeed("git", "init", "-q", f"{HOME}/src/other")
     user.rootsd("approve", f"{HOME}/src/other")
     user.rootsd("service", "install", "--no-strict")
     assert user.shown("rootsd.service", "PrivateUsers") == "no"
-    assert published(user) == ["api", "other"]
+    assert user.published() == ["api", "other"]
     user.rootsd("deny", f"{HOME}/src/other")
 
 

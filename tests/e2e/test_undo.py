@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from rootsd.core.errors import Exit
 from support.person import Person
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 def test_after_a_command_that_stays_undo_names_the_one_that_takes_it_back(person: Person) -> None:

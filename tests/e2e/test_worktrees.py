@@ -18,13 +18,6 @@ Press = Callable[..., Completed]
 pytestmark = pytest.mark.needs("linux")
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
-
-
 def _answer(person: Person, *words: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(person.rootsd("--json", *words))
     return answer

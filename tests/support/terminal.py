@@ -109,6 +109,14 @@ class Shell:
         return Done(process.wait(HANG_GUARD), text.decode().replace("\r\n", "\n"))
 
 
+def read_until(terminal: int, end: str) -> str:
+    """Return what a terminal shows from now on, until it has shown `end`."""
+    shown = ""
+    while end not in shown:
+        shown += os.read(terminal, 4096).decode()
+    return shown
+
+
 def _read_all(fd: int) -> bytes:
     parts: list[bytes] = []
     while True:

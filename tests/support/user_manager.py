@@ -8,6 +8,7 @@ needs root. The programs inside run as an ordinary user without capabilities.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -103,6 +104,13 @@ class UserManager:
         done = self.run_rootsd(*words, environment=environment)
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
+
+    def published(self) -> list[str]:
+        """Return the names of the published roots, without an MCP client. For the first such
+        client, a daemon loads the MCP SDK, which takes longer than its start.
+        """
+        items = json.loads(self.rootsd("ls", "--published", "--json"))["items"]
+        return [item["name"] for item in items]
 
     def run_rootsd(self, *words: str, environment: dict[str, str] | None = None) -> Finished:
         """Run `rootsd` with a verb, whatever comes of it, as a fork of a process that has loaded

@@ -10,6 +10,7 @@ import termios
 import pytest
 
 from rootsd.cli.text.terminal import Keyboard
+from support.terminal import read_until
 
 ASK = """
 from rootsd.cli.text.terminal import Keyboard
@@ -19,13 +20,6 @@ print("there", keyboard.is_there(), flush=True)
 print("got", repr(keyboard.press("key? ")), flush=True)
 print("line", repr(keyboard.line("name? ")), flush=True)
 """
-
-
-def until(terminal: int, end: str) -> str:
-    shown = ""
-    while end not in shown:
-        shown += os.read(terminal, 4096).decode()
-    return shown
 
 
 def started(**variables: str) -> tuple[int, int]:
@@ -42,11 +36,11 @@ def started(**variables: str) -> tuple[int, int]:
 )
 def test_one_key_is_an_answer_and_pasted_input_is_not(pressed: bytes, got: str) -> None:
     pid, terminal = started()
-    assert "there True" in until(terminal, "key? ")
+    assert "there True" in read_until(terminal, "key? ")
     os.write(terminal, pressed)
-    assert f"got {got!r}" in until(terminal, "name? ")
+    assert f"got {got!r}" in read_until(terminal, "name? ")
     os.write(terminal, b" api \n")
-    assert "line 'api'" in until(terminal, "line 'api'")
+    assert "line 'api'" in read_until(terminal, "line 'api'")
     assert os.waitpid(pid, 0)[1] == 0
     os.close(terminal)
 
@@ -54,9 +48,9 @@ def test_one_key_is_an_answer_and_pasted_input_is_not(pressed: bytes, got: str) 
 def test_the_terminal_is_left_as_it_was_also_after_an_interrupt() -> None:
     pid, terminal = started()
     before = termios.tcgetattr(terminal)
-    until(terminal, "key? ")
+    read_until(terminal, "key? ")
     os.write(terminal, b"\x03")
-    until(terminal, "KeyboardInterrupt")
+    read_until(terminal, "KeyboardInterrupt")
     assert termios.tcgetattr(terminal)[3] == before[3]
     os.waitpid(pid, 0)
     os.close(terminal)
@@ -64,11 +58,11 @@ def test_the_terminal_is_left_as_it_was_also_after_an_interrupt() -> None:
 
 def test_a_terminal_without_key_input_is_asked_for_a_line() -> None:
     pid, terminal = started(TERM="dumb")
-    until(terminal, "key? ")
+    read_until(terminal, "key? ")
     os.write(terminal, b"y\n")
-    assert "got 'y'" in until(terminal, "name? ")
+    assert "got 'y'" in read_until(terminal, "name? ")
     os.write(terminal, b"\x04")
-    assert "line ''" in until(terminal, "line ''")
+    assert "line ''" in read_until(terminal, "line ''")
     os.waitpid(pid, 0)
     os.close(terminal)
 

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from support.terminal import read_until
+
 ASK = """
 from rootsd.cli.text.terminal import typed_word
 print("asking", flush=True)
@@ -22,21 +24,14 @@ print("got", repr(Keyboard().press("Publish it? ")), flush=True)
 HANG_GUARD = 60
 
 
-def _until(terminal: int, end: str) -> str:
-    shown = ""
-    while end not in shown:
-        shown += os.read(terminal, 4096).decode()
-    return shown
-
-
 def test_the_word_is_read_from_the_terminal_and_not_from_standard_input() -> None:
     pid, terminal = pty.fork()
     if not pid:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execv(sys.executable, [sys.executable, "-c", ASK])  # noqa: S606
-    _until(terminal, "asking")
+    read_until(terminal, "asking")
     os.write(terminal, b" bakedi \n")
-    assert "got 'bakedi'" in _until(terminal, "'\r\n")
+    assert "got 'bakedi'" in read_until(terminal, "'\r\n")
     os.waitpid(pid, 0)
     os.close(terminal)
 
@@ -65,7 +60,7 @@ def test_a_background_process_whose_starter_has_ended_gets_no_answer(
         os.wait()
         os.read(0, 1)
         os._exit(0)
-    assert f"got {answer}" in _until(terminal, "the end")
+    assert f"got {answer}" in read_until(terminal, "the end")
     os.write(terminal, b"\n")
     os.waitpid(pid, 0)
     os.close(terminal)

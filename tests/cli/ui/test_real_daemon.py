@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from anyio import to_thread
 
 from support.person import Person
 from support.screen import a_screen
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 async def test_a_screen_and_another_terminal_see_each_other(person: Person) -> None:

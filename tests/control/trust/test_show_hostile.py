@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,6 @@ pytestmark = pytest.mark.needs("linux")
 
 HANG_GUARD = 600
 _GROWTH_KIB = 24 * 1024
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    yield person
-    person.run("down")
 
 
 def _include(repository: Path, what: Path) -> None:
