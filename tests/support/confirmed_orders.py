@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
-from rootsd.cli.answers.confirm import ConfirmedOrder, with_tokens
 from rootsd.cli.answers.control_client import call
-from rootsd.wire.decisions import ApplyMode
+from rootsd.cli.answers.decision_flow import Facts, Order, as_plan
 
 
-def call_confirmed(order: ConfirmedOrder) -> dict[str, Any]:
+def call_confirmed(order: Order) -> dict[str, Any]:
     """Send the order for exactly the projects that its dry run lists. Raises RootsdError."""
-    return call(with_tokens(order, call(replace(order, effect=ApplyMode.DRY_RUN))))
+    return call(Facts(order, call(as_plan(order))).confirmed(order))

@@ -48,10 +48,11 @@ class LiveDaemon(FakeDaemon):
 
     def drop(self) -> None:
         """End all subscriptions, as the end of a daemon does."""
-        for follower in self._followers:
+        # A screen connects again as soon as its subscription ends.
+        followers, self._followers = self._followers, {}
+        for follower in followers:
             with suppress(OSError):  # its screen has ended
                 follower.shutdown(socket.SHUT_RDWR)
-        self._followers.clear()
 
     def _serve(self) -> None:
         while True:

@@ -11,8 +11,8 @@ The catalog does not have everything that a new root shows. So before an order o
 `ConfirmationGate` looks for projects below it, also in hidden folders, below other mounts, and
 while a scan still runs. If it cannot look at everything, the order has to be confirmed, too.
 
-Whoever shows the list asks the person: `cli.answers.confirm` on the command line, and the
-dialogs of `rootsd ui`. The gate is not the guard. It stops slips, and the guard stops programs.
+Whoever shows the list asks the person: the faces of `cli.answers.decision_flow`. The gate is not
+the guard. It stops slips, and the guard stops programs.
 """
 
 from __future__ import annotations

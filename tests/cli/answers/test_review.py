@@ -10,6 +10,7 @@ import pytest
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review, group_pending
 from rootsd.cli.text.projects import OWNER
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.control.listing import add_risks
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.uris import without_credentials
@@ -17,7 +18,7 @@ from rootsd.vcs.facts import CollectedRisks
 from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
 
 
-class Scripted:
+class Scripted(Keyboard):
     """A person with these keys and lines; one more question ends the test."""
 
     def __init__(self, *keys: str) -> None:

@@ -73,7 +73,10 @@ async def _settled(person: ScreenUser) -> None:
     def stays_quiet() -> bool:
         nonlocal quiet
         working = [each for each in person.app.workers if not each.is_finished]
-        quiet = 0 if working else quiet + 1
+        shown = person.app.screen
+        # The decision of a dialog waits for the person.
+        is_asked = isinstance(shown, Dialog) and shown.is_ready and not shown.has_failed
+        quiet = 0 if len(working) > is_asked else quiet + 1
         return quiet > 3
 
     await person.waits_until(stays_quiet, "the end of all commands")
@@ -114,13 +117,19 @@ async def test_the_fields_of_an_approval_are_filled_by_a_burst(daemon: LiveDaemo
     assert (order["tags"], order["lasts"], order["access"]) == (["x1"], THIRTY_DAYS, "read")
 
 
-@pytest.mark.parametrize("name", ["approval", "a word for the dialog"])
+@pytest.mark.parametrize(
+    ("name", "tags"), [("approval", ["x1"]), ("a word for the dialog", ["dev"])]
+)
 async def test_control_without_the_queue_a_burst_goes_to_the_list(
-    daemon: LiveDaemon, monkeypatch: pytest.MonkeyPatch, name: str
+    daemon: LiveDaemon, monkeypatch: pytest.MonkeyPatch, name: str, tags: list[str]
 ) -> None:
-    monkeypatch.delattr(OrderedInputApp, "on_event")
     keys, expected = BURSTS[name]
-    assert await _after(daemon, *keys) != expected
+    assert await _after(daemon, *keys) == expected
+    assert daemon.asked("decide")[-1]["tags"] == tags
+    daemon.requests.clear()
+    monkeypatch.delattr(OrderedInputApp, "on_event")
+    await _after(daemon, *keys)
+    assert all(each.get("tags") != tags for each in daemon.asked("decide"))
 
 
 async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(

@@ -266,11 +266,24 @@ async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemo
         "id": "t1", "name": "wt", "path": "/home/ann/wt", "path_b64": None, "main": "/m",
         "identity": "folder of wt", "published": False, "confirmable": True, "reason": "older",
     }  # fmt: skip
-    daemon.answers["decide"] = {**PLAN, "worktrees": [tree]}
+    listed = [
+        {"token": f"t-{id_}", "id": id_, "name": id_, "path": f"/home/ann/{id_}", "path_b64": None,
+         "before": "pending", "after": "approved", "within": None, "risk": "secrets: .env"}
+        for id_ in ("r7k2", "t1")
+    ]  # fmt: skip
+    both = {"projects": listed, "parents": [], "unsearched": []}
+
+    def decide(params: Mapping[str, Any]) -> Mapping[str, Any]:
+        more = {"confirmation": both} if params.get("worktrees") else {}
+        return {**PLAN, "worktrees": [tree], **more}
+
+    daemon.answers["decide"] = decide
     async with a_screen() as person:
         await person.waits_for("Pending 3")
         await person.presses("a")
         await person.waits_for("~/wt (older than this approval)")
+        assert "wt: secrets: .env" in person.sees
+        assert "would be published" not in person.sees, "Enter alone publishes one project"
         await person.presses("enter")
         await person.waits_until(lambda: len(orders(daemon)) == 1)
         await person.presses("k", "a")
@@ -280,6 +293,7 @@ async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemo
     without, with_it = orders(daemon)
     assert "worktrees" not in without
     assert (with_it["worktrees"], with_it["worktrees_shown"]) == (["t1"], ["folder of wt"])
+    assert ("confirmed" in without, with_it["confirmed"]) == (False, ["t-r7k2", "t-t1"])
 
 
 async def test_several_projects_are_approved_together(daemon: LiveDaemon) -> None:

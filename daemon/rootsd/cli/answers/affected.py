@@ -60,11 +60,12 @@ def _effect(each: Item) -> str:
 
 
 def _group_lines(projects: Sequence[Item], most: ListLength) -> Iterator[str]:
-    risky = [each for each in projects if _risk_of(each)]
+    risky = [each for each in projects if risk_of_affected(each)]
     for each in risky[: most.risks]:
         where = safe_label(shorten_home(path_of(each)), limit=None)
-        yield f"  {safe_label(each['name'])}  {where}  {safe_label(_risk_of(each), limit=None)}"
-    rest = [each for each in projects if not _risk_of(each)] + risky[most.risks :]
+        risk = safe_label(risk_of_affected(each), limit=None)
+        yield f"  {safe_label(each['name'])}  {where}  {risk}"
+    rest = [each for each in projects if not risk_of_affected(each)] + risky[most.risks :]
     names = [safe_label(each["name"]) for each in rest[: most.names]]
     # A name may contain a space, so a comma separates names.
     yield from textwrap.wrap(
@@ -79,7 +80,7 @@ def _group_lines(projects: Sequence[Item], most: ListLength) -> Iterator[str]:
         yield f"  and {more:,} more: --dry-run lists them"
 
 
-def _risk_of(each: Item) -> str:
+def risk_of_affected(each: Item) -> str:
     """Return the risks of a project that clients will see; empty if there are none."""
     is_shown = each["within"] is not None or each["after"] == "approved"
     if not is_shown:

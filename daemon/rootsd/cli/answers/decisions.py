@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -121,13 +121,17 @@ def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:
     return (safe_label(item["name"]) for item in decided["items"] if item["id"] in ids)
 
 
+def also_published(decided: Mapping[str, Any]) -> list[str]:
+    """Return the paths of folders that clients now see although the order did not name them."""
+    named = {path_of(item) for item in (*decided["items"], *decided["unchanged"])}
+    return [path for path in decided.get("published", ()) if path not in named]
+
+
 def _others_published(decided: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each folder that clients now see although the order did not name it, and
     one for each worktree that stays pending."""
-    named = {path_of(item) for item in (*decided["items"], *decided["unchanged"])}
-    for path in decided.get("published", ()):
-        if path not in named:
-            yield f"Clients see this folder, too: {shorten_home(path)}"
+    for path in also_published(decided):
+        yield f"Clients see this folder, too: {shorten_home(path)}"
     older: dict[str, list[str]] = {}
     for tree in decided.get("worktrees", ()):
         where = shorten_home(path_of(tree))
@@ -181,13 +185,3 @@ def _already_message(order: ProjectOrder) -> str:
             return "already has this name"
         case TagRequest():
             return "already has these tags"
-
-
-def confirmable_worktrees(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the worktrees of a project or a plan that a person may publish with it."""
-    return [tree for tree in item.get("worktrees", ()) if tree["confirmable"]]
-
-
-def confirmable_git_directories(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the Git directories of pending checkouts that a person may include in an approval."""
-    return [each for each in plan.get("shared_git", ()) if each["confirmable"]]

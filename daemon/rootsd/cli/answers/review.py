@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from rootsd.cli.answers.confirm import (
-    Confirmation,
-    ConfirmationPrompt,
-    ExistingWorktrees,
-    PendingGitDirectories,
-    answer_one_session,
-    decide,
-)
-from rootsd.cli.answers.decisions import confirmable_worktrees
+from rootsd.cli.answers.affected import Item
+from rootsd.cli.answers.decision_flow import confirmable_worktrees, including
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import Further, TerminalFace
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.cli.text.theme import Tone
 from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -33,8 +28,6 @@ from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.uris import owner_of
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb, RenameRequest
 from rootsd.wire.projects import ShowQuery
-
-Item = Mapping[str, Any]
 
 KEY_HELP = """\
 y  publish it
@@ -62,13 +55,6 @@ _GRANTS: Mapping[str, tuple[ApprovalScope, Access | None]] = {
     "P": (ApprovalScope.ALWAYS, Access.READ_WRITE),
 }
 _BATCH_SIZE = 50  # the helper that reads the projects has a deadline for each request
-
-
-class ReviewPrompt(ConfirmationPrompt, Protocol):
-    """A person who can be asked."""
-
-    def line(self, question: str) -> str:
-        """Return a line of text."""
 
 
 class ReviewGroup(Struct, frozen=True):
@@ -118,7 +104,7 @@ class Review(Struct):
     """
 
     invocation: Invocation
-    prompt: ReviewPrompt
+    keyboard: Keyboard
     approved: int = 0
     denied: int = 0
     seen: list[str] = field(default_factory=list)
@@ -194,7 +180,7 @@ class Review(Struct):
             name = safe_label(rest[0]["name"])
             keys = _keys_for(rest[0])
             question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{keys}] "
-            key = self.prompt.press(question)
+            key = self.keyboard.press(question)
             try:
                 match key:
                     case "s" | "q":
@@ -227,36 +213,22 @@ class Review(Struct):
         """Send the order of a key. Return False if the person does not confirm what it covers."""
         verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
         span, access = _GRANTS.get(key, (ApprovalScope.USUAL, None))
-        trees = confirmable_worktrees(meant[0]) if key == "w" else ()
-        git = _confirmable_git(meant[0]) if key == "g" else None
         ids = tuple(item["id"] for item in meant)
-        # A denial holds for the path, an approval for the directory that was shown.
-        shown: tuple[str, ...] = ()
+        order = DecideRequest(verb, cwd="/", refs=ids, access=access, span=span)
         if verb is DecisionVerb.APPROVE:
-            shown = tuple(item["identity"] for item in meant)
-        order = DecideRequest(
-            verb,
-            cwd="/",
-            refs=ids,
-            access=access,
-            span=span,
-            shown=shown,
-            worktrees=tuple(tree["id"] for tree in trees),
-            worktrees_shown=tuple(tree["identity"] for tree in trees),
-            shared_git=() if git is None else (git["root"],),
-            shared_git_shown=() if git is None else (git["identity"],),
+            # A denial holds for the path, an approval for the directory that was shown.
+            order = including(
+                replace(order, shown=tuple(item["identity"] for item in meant)),
+                confirmable_worktrees(meant[0]) if key == "w" else (),
+                _confirmable_git(meant[0]) if key == "g" else (),
+            )
+        face = TerminalFace(
+            self.invocation,
+            self.keyboard,
+            worktrees=Further.AS_ORDERED,
+            git_directories=Further.AS_ORDERED,
         )
-        if verb is DecisionVerb.APPROVE:
-            answer = answer_one_session(order, meant[0], self.prompt.press)
-            if answer is None:
-                return False
-            order = answer
-        confirmation = Confirmation(
-            self.prompt,
-            ExistingWorktrees.AS_ORDERED,
-            git_directories=PendingGitDirectories.AS_ORDERED,
-        )
-        sent = decide(self.invocation, order, confirmation)
+        sent = face.decide(order)
         if sent is None:
             return False
         decided = sent.answer
@@ -279,7 +251,7 @@ class Review(Struct):
         return True
 
     def _rename(self, item: Item) -> Item:
-        name = self.prompt.line("name: ")
+        name = self.keyboard.line("name: ")
         if not name:
             return item
         renamed = self.invocation.call(RenameRequest(item["id"], name, "/"))
@@ -297,13 +269,13 @@ def _keys_for(item: Item) -> str:
     return keys.replace("y,", _REQUEST_KEYS, 1) if "request" in item else keys
 
 
-def _confirmable_git(item: Item) -> Item | None:
-    """Return the Git directory that an approval of `item` can include, or None.
+def _confirmable_git(item: Item) -> Sequence[Item]:
+    """Return the Git directory that an approval of `item` can include, if there is one.
 
     An answer to a session includes none.
     """
     git: Item | None = item.get("shared_git")
-    return git if git is not None and git["confirmable"] and "request" not in item else None
+    return (git,) if git is not None and git["confirmable"] and "request" not in item else ()
 
 
 def _help(keys: str) -> Iterator[str]:

@@ -6,21 +6,18 @@ from typing import TypedDict, Unpack
 
 import click
 
-from rootsd.cli.answers.confirm import (
-    Confirmation,
-    ExistingWorktrees,
-    IncompleteProjects,
-    KeyPolicy,
-    PendingGitDirectories,
-    confirm_and_send,
-)
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import (
+    Further,
+    KeyPolicy,
+    TerminalFace,
+    confirm_and_send,
+)
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation
 from rootsd.cli.options.remote import RemoteVerbCommand
 from rootsd.cli.options.times import Duration
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.access import Access
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
@@ -172,17 +169,18 @@ def command(
         lasts=lasts,
         effect=effect_of(dry_run=flags["dry_run"]),
     )
-    return confirm_and_send(invocation, order, _confirmation(flags))
-
-
-def _confirmation(flags: ApprovalFlags) -> Confirmation:
-    return Confirmation(
-        Keyboard(),
-        ExistingWorktrees.PUBLISH if flags["worktrees"] else ExistingWorktrees.ASK,
-        KeyPolicy.for_flag(yes=flags["yes"]),
-        PendingGitDirectories.INCLUDE if flags["shared_git"] else PendingGitDirectories.ASK,
-        IncompleteProjects.PUBLISH if flags["incomplete"] else IncompleteProjects.ASK,
+    face = TerminalFace(
+        invocation,
+        key=KeyPolicy.for_flag(yes=flags["yes"]),
+        worktrees=_further(include=flags["worktrees"]),
+        git_directories=_further(include=flags["shared_git"]),
+        incomplete=_further(include=flags["incomplete"]),
     )
+    return confirm_and_send(face, order)
+
+
+def _further(*, include: bool) -> Further:
+    return Further.INCLUDE if include else Further.ASK
 
 
 def _check_selection(refs: tuple[str, ...], name: str | None, *, is_open_ended: bool) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.answers.decisions import OrderOutput, effect_of, print_result
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation
 from rootsd.cli.options.remote import RemoteVerbCommand
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
@@ -44,8 +43,7 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
 
     effect = effect_of(dry_run=dry_run)
     order = DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    decided = decide(invocation, order, confirmation)
+    decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
     if decided is None:
         return declined(invocation, order)
     answer = decided.answer

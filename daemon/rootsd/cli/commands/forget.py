@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, confirm_and_send
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
@@ -38,5 +37,4 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
     """
     effect = effect_of(dry_run=dry_run)
     order = DecideRequest(DecisionVerb.FORGET, cwd=invocation.cwd, refs=refs, effect=effect)
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    return confirm_and_send(invocation, order, confirmation)
+    return confirm_and_send(TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)), order)

@@ -17,7 +17,6 @@ from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import CommandResult, PathsOutput
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
@@ -220,7 +219,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
 
 def _decide_here(invocation: Invocation, steps: Questions) -> int:
     """Offer to approve the project in the working directory, if nothing is decided about it."""
-    from rootsd.cli.answers.confirm import Confirmation, confirm_and_send
+    from rootsd.cli.answers.terminal_face import TerminalFace, confirm_and_send
     from rootsd.wire.decisions import AddRequest, DecideRequest, DecisionVerb
 
     projects = invocation.call(WhyQuery(invocation.cwd))["items"]
@@ -236,4 +235,4 @@ def _decide_here(invocation: Invocation, steps: Questions) -> int:
     if not projects:  # it lies in no folder that is watched
         projects = invocation.call(AddRequest(path, invocation.cwd))["items"]
     order = DecideRequest(DecisionVerb.APPROVE, cwd=invocation.cwd, refs=(projects[0]["id"],))
-    return confirm_and_send(invocation, order, Confirmation(Keyboard()))
+    return confirm_and_send(TerminalFace(invocation), order)

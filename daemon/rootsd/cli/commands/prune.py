@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, confirm_and_send
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.render import CommandResult
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
@@ -45,5 +44,4 @@ def command(invocation: Invocation, *, yes: bool, dry_run: bool) -> int:
         select=Selection.MISSING,
         effect=effect_of(dry_run=dry_run),
     )
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    return confirm_and_send(invocation, order, confirmation)
+    return confirm_and_send(TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)), order)

@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of, print_affected
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age, shorten_home
 from rootsd.cli.text.projects import PROJECT_COLUMNS, coverage_of, pattern_of
 from rootsd.cli.text.render import Column, CommandResult
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.cli.text.theme import Tone
 from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
@@ -133,8 +132,7 @@ def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: boo
     """
     effect = effect_of(dry_run=dry_run)
     order = AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect)
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    decided = decide(invocation, order, confirmation)
+    decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
     if decided is None:
         return declined(invocation, order)
     ruled = decided.answer
@@ -166,8 +164,7 @@ def remove(invocation: Invocation, *, number: int, yes: bool, dry_run: bool) -> 
     """
     effect = effect_of(dry_run=dry_run)
     order = RemoveRuleRequest(number, effect)
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    decided = decide(invocation, order, confirmation)
+    decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
     if decided is None:
         return declined(invocation, order)
     ruled = decided.answer

@@ -7,14 +7,13 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, confirm_and_send
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.projects import PROJECT_COLUMNS
 from rootsd.cli.text.render import Column, CommandResult
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import TagRequest
 from rootsd.wire.projects import ProjectListing, ProjectsQuery
@@ -93,8 +92,7 @@ def command(
         _list(invocation)
     elif tags or off:
         order = TagRequest((ref,), invocation.cwd, tags, off, effect_of(dry_run=dry_run))
-        confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-        return confirm_and_send(invocation, order, confirmation)
+        return confirm_and_send(TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)), order)
     else:
         listing = invocation.call(ProjectsQuery(invocation.cwd, refs=(ref,)))
         answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.answers.decisions import effect_of, print_affected
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.text.render import CommandResult
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ActorKind
@@ -75,8 +74,7 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
         _put_back(invocation, report, dry_run=dry_run)
         return Exit.OK
     order = UndoRequest(seq, effect_of(dry_run=dry_run))
-    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
-    decided = decide(invocation, order, confirmation)
+    decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
     if decided is None:
         return declined(invocation, order)
     done = decided.answer

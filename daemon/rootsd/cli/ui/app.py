@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
@@ -21,16 +21,16 @@ from textual.containers import Horizontal
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input
-from textual.worker import Worker
+from textual.worker import Worker, get_current_worker
 
 from rootsd.cli.answers import control_client
-from rootsd.cli.answers.confirm import with_tokens
+from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
+from rootsd.cli.answers.decisions import also_published
 from rootsd.cli.text.layout import width
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
-from rootsd.cli.ui.approval_facts import read_approval
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow
 from rootsd.cli.ui.details import Paragraph
 from rootsd.cli.ui.dialogs import (
@@ -38,20 +38,19 @@ from rootsd.cli.ui.dialogs import (
     ConfirmDialog,
     Dialog,
     FocusDialog,
-    Question,
-    Reader,
     TextDialog,
     described,
 )
 from rootsd.cli.ui.live import LiveLink
 from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
+from rootsd.cli.ui.screen_face import Confirm, ScreenFace
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
-from rootsd.cli.ui.widgets import Bar, PassedRows, RowList, TextView, Word
+from rootsd.cli.ui.widgets import Bar, RowList, TextView, Word
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.link import rpc
-from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.feed import Away, Changed, Connected, FeedEvent
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
@@ -347,29 +346,34 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         """Send a request in a thread. Raises RootsdError."""
         return await asyncio.to_thread(self.link.call, request)
 
+    async def _read(self, request: ControlRequest) -> dict[str, Any]:
+        """Send a request after the commands before it. Raises RootsdError."""
+        async with self._turn:
+            return await self._ask(request)
+
     async def _order(self, order: ControlRequest) -> dict[str, Any]:
-        """Send an order. If the guard asks for a word, leave the screen for it.
+        """Send an order in its turn. If the guard asks for a word, leave the screen for it.
 
         The word of the first challenge was drawn over the screen. So the order is sent again, and
         the daemon shows another word on the plain terminal.
         """
-        try:
-            return await self._ask(order)
-        except rpc.DaemonError as error:
-            if error.challenge is None:
-                raise
-            with self._plain_terminal(signal.default_int_handler):
-                sys.stdout.write(f"{CHALLENGE_NOTICE}\n")
-                sys.stdout.flush()
-                return control_client.call(order)
+        async with self._turn:
+            try:
+                return await self._ask(order)
+            except rpc.DaemonError as error:
+                if error.challenge is None:
+                    raise
+                with self._plain_terminal(signal.default_int_handler):
+                    sys.stdout.write(f"{CHALLENGE_NOTICE}\n")
+                    sys.stdout.flush()
+                    return control_client.call(order)
 
     def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a command after those before it. Its error goes to the status line."""
+        """Run a command. Its error goes to the status line."""
 
         async def reporting() -> None:
             with self._reporting():
-                async with self._turn:
-                    await command()
+                await command()
 
         begin: Job = reporting
         self.run_worker(begin)
@@ -441,125 +445,102 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     def action_approve(self) -> None:
         """Approve the selection, after a dialog."""
         if targets := self._targets_or_say():
-            self.push_screen(
-                ApproveDialog(
-                    targets,
-                    partial(read_approval, targets, self._ask, self._turn),
-                    partial(self._decide, targets),
-                )
-            )
+            order = orders.approval_of(targets)
+            dialog = ApproveDialog(targets, self._read)
+            dialog.open_on(self)
+            leaving = () if self._rows.kind is PanelKind.ROOTS else order.refs
+            self._decide(order, dialog, dialog.confirm, leaving)
 
     def action_deny(self) -> None:
         """Deny the selection. Several projects need a yes."""
-        targets = self._targets_or_say()
-        if len(targets) == 1:
-            begin: Job = partial(self._deny_one, targets)
-            self._denying = self.run_worker(begin)
-        elif targets:
-            self._ask_about_denial(targets, partial(self._denial_question, targets))
+        if targets := self._targets_or_say():
+            rows = [target.row for target in targets]
+            order = DecideRequest(DecisionVerb.DENY, cwd="/", refs=tuple(row.id for row in rows))
+            describe = partial(details.about_denial, rows)
+            dialog = ConfirmDialog[DecideRequest]("Deny these projects?", describe)
+            if len(rows) > 1:
+                dialog.open_on(self)
+                self._decide(order, dialog, dialog.confirm, order.refs)
+            else:
+                confirm = partial(self._confirm_denial, dialog)
+                self._denying = self._decide(order, dialog, confirm, order.refs)
 
-    async def _deny_one(self, targets: list[Target]) -> None:
-        """Deny a project, and ask before if that decides about others, too.
+    async def _confirm_denial(
+        self, dialog: ConfirmDialog[DecideRequest], facts: Facts[DecideRequest]
+    ) -> DecideRequest | None:
+        """Ask about the denial of one project only if it decides about others, too.
 
         Keys wait until it is known whether there is a question. Nobody expects it, so it drops
         them.
         """
-        try:
-            with self._reporting():
-                question = await self._denial_question(targets)
-                if not question.order.confirmed:
-                    self._decide(targets, question.order, {})
-                    return
+        if facts.confirmation is not None:
+            self.drop_burst()
+            dialog.open_on(self)
+        self._stop_denying()
+        return facts.order if facts.confirmation is None else await dialog.confirm(facts)
 
-                async def known() -> Question[DecideRequest]:
-                    return question
-
-                self.drop_burst()
-                self._ask_about_denial(targets, known)
-        finally:
-            self._denying = None
-            self.wake()
-
-    async def _denial_question(self, targets: list[Target]) -> Question[DecideRequest]:
-        rows = [target.row for target in targets]
-        order = orders.denial(rows)
-        async with self._turn:
-            plan = await self._ask(orders.as_plan(order))
-        listed = plan.get("confirmation")
-        count = len(rows) if listed is None else len(listed["projects"])
-        about = [*details.about_affected(plan)] or details.about_marked(rows)
-        return Question(f"Deny {count:,} projects?", about, with_tokens(order, plan))
-
-    def _ask_about_denial(
-        self, targets: list[Target], read: Reader[Question[DecideRequest]]
-    ) -> None:
-        self.push_screen(
-            ConfirmDialog("Deny these projects?", read, lambda o: self._decide(targets, o, {}))
-        )
-
-    def _decide(
-        self, targets: Sequence[Target], order: DecideRequest, plan: Mapping[str, Any]
-    ) -> None:
-        """Send a decision. The next key is about the rows that it leaves.
-
-        `plan` is the dry run that a person saw, if its projects still have to be confirmed.
-        """
-        rows = self._rows
-        stays = order.verb is DecisionVerb.APPROVE and rows.kind is PanelKind.ROOTS
-        passed = rows.pass_over(() if stays else {target.row.id for target in targets})
-        self._run(partial(self._send, order, plan, rows, passed))
-
-    async def _send(
-        self, order: DecideRequest, plan: Mapping[str, Any], rows: RowList, passed: PassedRows
-    ) -> None:
-        try:
-            # The dialog listed the worktrees, so with those that were chosen, this is no surprise.
-            seen = await self._ask(orders.as_plan(order)) if order.worktrees else plan
-            decided = await self._order(with_tokens(order, seen))
-        except (RootsdError, KeyboardInterrupt):
-            rows.take_back(passed)
-            raise
-        self._say(_outcome(order, decided), Tone.GOOD)
+    def _stop_denying(self) -> None:
+        self._denying = None
+        self.wake()
 
     def action_undo(self) -> None:
         """Undo the last command, after a yes."""
-        self.push_screen(
-            ConfirmDialog(
-                "Undo this?", self._undo_question, lambda o: self._run(partial(self._undo, o))
-            )
-        )
+        dialog = ConfirmDialog[UndoRequest]("Undo this?", details.about_undo)
+        dialog.open_on(self)
+        self._decide(UndoRequest(), dialog, dialog.confirm)
 
-    async def _undo_question(self) -> Question[UndoRequest]:
-        order = UndoRequest()
-        async with self._turn:
-            plan = await self._ask(orders.as_plan(order))
-        return Question("Undo this?", details.about_undo(plan), with_tokens(order, plan))
+    def _decide(
+        self,
+        order: OrderT,
+        dialog: Dialog[Any],
+        confirm: Confirm[OrderT],
+        leaving: Collection[str] | None = None,
+    ) -> Worker[object]:
+        """Begin a decision. An error goes to its dialog until the person has answered that."""
+        face = ScreenFace(self._read, self._order, confirm, self._rows, leaving)
 
-    async def _undo(self, order: UndoRequest) -> None:
-        undone = await self._order(order)
-        self._say(f"Undone: {pluralize(len(undone['undone']), 'decision')}.", Tone.GOOD)
+        async def deciding() -> None:
+            with self._reporting():
+                try:
+                    decided = await decide(face, order)
+                except RootsdError as error:
+                    if face.is_confirmed or not dialog.is_opened:
+                        raise
+                    await dialog.fail(error)
+                    return
+                finally:
+                    if self._denying is get_current_worker():
+                        self._stop_denying()
+                if decided is not None:
+                    self._say(_outcome(decided), Tone.GOOD)
+
+        begin: Job = deciding
+        return self.run_worker(begin)
 
     def action_why(self) -> None:
         """Show the reasons for the verdict on the row under the cursor."""
         row = self._rows.current
         if isinstance(row, ProjectRow):
-            self.push_screen(TextDialog("Why", partial(self._why, row)))
+            dialog = TextDialog("Why")
+            dialog.open_on(self)
+            self._run(partial(self._why, row, dialog))
 
-    async def _why(self, row: ProjectRow) -> list[Paragraph]:
-        async with self._turn:
-            return details.about_why(await self._ask(WhyQuery(row.path)))
+    async def _why(self, row: ProjectRow, dialog: TextDialog) -> None:
+        try:
+            await dialog.show(details.about_why(await self._read(WhyQuery(row.path))))
+        except RootsdError as error:
+            await dialog.fail(error)
 
     def action_focus_tag(self) -> None:
         """Ask for the tag to focus on."""
-        self.push_screen(
-            FocusDialog(
-                self.board.tags(),
-                self.board.focus,
-                lambda request: self._run(partial(self._focus_tag, request)),
-            )
-        )
+        dialog = FocusDialog(self.board.tags(), self.board.focus)
+        dialog.open_on(self)
+        self._run(partial(self._focus_tag, dialog))
 
-    async def _focus_tag(self, request: SetFocusRequest) -> None:
+    async def _focus_tag(self, dialog: FocusDialog) -> None:
+        request = await dialog.ask()
+        if request is None:
+            return
         focus = await self._order(request)
         count = pluralize(len(focus["roots"]), "root")
         on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
@@ -596,11 +577,10 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-
-        async def keys() -> list[Paragraph]:
-            return [Paragraph(f"{key:<18}", effect) for key, effect in _HELP]
-
-        self.push_screen(TextDialog("Keys", keys))
+        dialog = TextDialog("Keys")
+        dialog.open_on(self)
+        keys = [Paragraph(f"{key:<18}", effect) for key, effect in _HELP]
+        self._run(partial(dialog.show, keys))
 
     # Moving and searching
 
@@ -662,16 +642,18 @@ def _run_editor(editor: str, folder: str) -> None:
         raise RootsdError(f"the editor ended with status {done.returncode}")
 
 
-def _outcome(order: DecideRequest, decided: Mapping[str, Any]) -> str:
+def _outcome(decided: Decided[Any]) -> str:
     """Return a sentence about the effect of a decision."""
+    order, answer = decided.order, decided.answer
+    if isinstance(order, UndoRequest):
+        return f"Undone: {pluralize(len(answer['undone']), 'decision')}."
     verb = "Approved" if order.verb is DecisionVerb.APPROVE else "Denied"
-    items = decided["items"]
+    items = answer["items"]
     if not items:
-        return f"{verb} before: {pluralize(len(decided['unchanged']), 'project')}."
+        return f"{verb} before: {pluralize(len(answer['unchanged']), 'project')}."
     first = safe_label(shorten_home(path_of(items[0])), limit=None)
     what = pluralize(len(items), "project") if len(items) > 1 else first
-    named = {path_of(item) for item in (*items, *decided["unchanged"])}
-    more = sum(path not in named for path in decided.get("published", ()))
+    more = len(also_published(answer))
     also = f", and {more} more folders with them" if more else ""
-    warnings = "".join(f" {warning}" for warning in decided["warnings"])
+    warnings = "".join(f" {warning}" for warning in answer["warnings"])
     return f"{verb} {what}{also}. u takes it back.{warnings}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rootsd.cli.answers.affected import affected_lines
-from rootsd.cli.answers.confirm import incomplete_lines
+from rootsd.cli.answers.affected import affected_lines, risk_of_affected
+from rootsd.cli.answers.decision_flow import Facts, incomplete_lines
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.projects import (
@@ -21,6 +21,8 @@ from rootsd.cli.text.projects import (
 )
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
+from rootsd.wire.decisions import DecideRequest
+from rootsd.wire.guard import UndoRequest
 
 _MOST_RISKS = 100
 
@@ -116,29 +118,42 @@ def risks_of_several(listing: Mapping[str, Any]) -> Iterator[Paragraph]:
     yield from (Paragraph("risk", warning, Tone.ATTENTION) for warning in listing["warnings"])
 
 
-def about_affected(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
+def about_affected(facts: Facts[Any]) -> Iterator[Paragraph]:
     """Yield the projects that an order decides about, if they are several, with their risks."""
-    if (confirmation := plan.get("confirmation")) is not None:
+    if facts.confirmation is not None:
         # Whoever draws a paragraph would show the spaces of an indented line as characters.
-        for line in affected_lines(confirmation):
+        for line in affected_lines(facts.confirmation):
             yield Paragraph("", line.strip(), Tone.ATTENTION)
 
 
-def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
-    """Yield what an approval would publish."""
-    yield from about_affected(plan)
-    for line in incomplete_lines(plan.get("incomplete", ())):
+def about_approval(
+    facts: Facts[DecideRequest], with_worktrees: Facts[DecideRequest]
+) -> Iterator[Paragraph]:
+    """Yield what an approval would publish, also with the worktrees that it can include."""
+    yield from about_affected(facts)
+    for line in incomplete_lines(facts.incomplete):
         yield Paragraph("incomplete", line, Tone.ATTENTION)
+    plan = facts.plan
     for git in plan.get("shared_git", ()):
         yield Paragraph("git data", describe_shared_git(git), Tone.ATTENTION)
+    risks = {each["id"]: risk_of_affected(each) for each in with_worktrees.listed}
     for tree in plan.get("worktrees", ()):
-        outcome = "older than this approval" if tree["confirmable"] else "published with it"
-        if tree["confirmable"] or tree["published"]:
-            yield Paragraph("worktree", f"{shorten_home(path_of(tree))} ({outcome})")
+        where = shorten_home(path_of(tree))
+        if tree["published"]:
+            yield Paragraph("worktree", f"{where} (published with it)")
+        elif tree["confirmable"]:
+            yield Paragraph("worktree", f"{where} (older than this approval)")
+            if risk := risks.get(tree["id"]):
+                yield Paragraph("risk", f"{tree['name']}: {risk}", Tone.ATTENTION)
     for item in (*plan["items"], *plan["unchanged"]):
         yield Paragraph("publish", f"{item['name']}  {shorten_home(path_of(item))}")
     for warning in plan["warnings"]:
         yield Paragraph("note", warning)
+
+
+def about_denial(rows: Sequence[ProjectRow], facts: Facts[Any]) -> list[Paragraph]:
+    """Return what a denial of these rows decides about."""
+    return [*about_affected(facts)] or about_marked(rows)
 
 
 def about_why(why: Mapping[str, Any]) -> list[Paragraph]:
@@ -151,10 +166,11 @@ def about_why(why: Mapping[str, Any]) -> list[Paragraph]:
     ]
 
 
-def about_undo(plan: Mapping[str, Any]) -> list[Paragraph]:
+def about_undo(facts: Facts[UndoRequest]) -> list[Paragraph]:
     """Return the events that an undo takes back."""
-    events = [Paragraph(event["verb"], event["path"] or event["what"]) for event in plan["undone"]]
-    return [*events, *about_affected(plan)]
+    undone = facts.plan["undone"]
+    events = [Paragraph(event["verb"], event["path"] or event["what"]) for event in undone]
+    return [*events, *about_affected(facts)]
 
 
 def label_of(paragraph: Paragraph) -> str:

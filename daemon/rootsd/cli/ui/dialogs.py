@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -15,22 +15,25 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label
 
-from rootsd.cli.answers.decisions import confirmable_git_directories, confirmable_worktrees
-from rootsd.cli.text.projects import describe_session_request
+from rootsd.cli.answers.decision_flow import Facts, OrderT, Send, question_of
+from rootsd.cli.text.projects import describe_session_request, path_of
 from rootsd.cli.text.theme import Tone
-from rootsd.cli.ui.approval_facts import ApprovalFacts
-from rootsd.cli.ui.details import Paragraph, about_plan
-from rootsd.cli.ui.ordered_input import Job
-from rootsd.cli.ui.orders import ApprovalForm, BadInput, Target, approval, effect_of
+from rootsd.cli.ui.details import Paragraph, about_approval, risks_of, risks_of_several
+from rootsd.cli.ui.orders import (
+    ApprovalForm,
+    BadInput,
+    Target,
+    approval,
+    approval_of,
+    effect_of,
+)
 from rootsd.cli.ui.widgets import Bar, TextView, Word
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import DecideRequest, FocusTarget, SetFocusRequest
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery
 
-Facts = TypeVar("Facts")
-Reader = Callable[[], Awaitable[Facts]]
-"""Reads what a dialog shows. Raises RootsdError."""
+Answer = TypeVar("Answer")
 
 _CLOSE = Word(" Esc close ", "screen.dismiss(None)", Tone.COMMAND)
 _READING = Paragraph("", "Reading. Keys that you type now wait. Esc cancels.")
@@ -40,12 +43,12 @@ def _keys(*words: Word) -> Bar:
     return Bar(lambda _: [word for each in words for word in (each, Word("  "))], "dialog-keys")
 
 
-class Dialog(ModalScreen[None], Generic[Facts]):
-    """A dialog that opens at once, and then reads what it shows.
+class Dialog(ModalScreen[None], Generic[Answer]):
+    """A dialog that opens at once, and then shows what was read.
 
     It takes no input before `is_ready`, and posts `Ready` then. If the reading fails, it shows the
     error and stays, because the rest of what a person typed is meant for the dialog. An answer is
-    given in a call, before the dialog closes, so it comes before the next key.
+    given before the dialog closes, so it comes before the next key.
     """
 
     AUTO_FOCUS: ClassVar[str | None] = ""
@@ -53,14 +56,19 @@ class Dialog(ModalScreen[None], Generic[Facts]):
     class Ready(Message):
         """The dialog takes input from now on."""
 
-    def __init__(
-        self, title: str, read: Reader[Facts], show: Callable[[Facts], Awaitable[None]]
-    ) -> None:
-        """`show` shows what `read` returned."""
+    def __init__(self, title: str) -> None:
         super().__init__()
-        self._title, self._read, self._show_facts = title, read, show
+        self._title = title
+        self._mounted = asyncio.Event()
+        self._answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self.is_opened = False
         self.is_ready = False
         self.has_failed = False
+
+    def open_on(self, app: App[Any]) -> None:
+        """Open."""
+        self.is_opened = True
+        app.push_screen(self)
 
     def compose(self) -> ComposeResult:
         """Make the widgets that need no facts."""
@@ -71,25 +79,39 @@ class Dialog(ModalScreen[None], Generic[Facts]):
             yield _keys(*self.key_words())
 
     def on_mount(self) -> None:
-        """Begin to read."""
-        begin: Job = self._fill
-        self.run_worker(begin)
+        """Let `show` go on."""
+        self._mounted.set()
 
-    async def _fill(self) -> None:
-        try:
-            facts = await self._read()
-            if self.is_current:  # otherwise, Escape has closed it
-                await self._show_facts(facts)
-        except RootsdError as error:
-            self.has_failed = True
-            if self.is_current:
-                problem = Paragraph("problem", described(error), Tone.BAD)
-                self.query_one(TextView).show([problem])
+    def on_unmount(self) -> None:
+        """End the wait for an answer."""
+        if not self._answer.done():
+            self._answer.set_result(None)
+
+    async def show(self, paragraphs: Iterable[Paragraph], *fields: Widget) -> None:
+        """Show what was read above these fields, and take input, unless the dialog is closed."""
+        await self._mounted.wait()
         if not self.is_current:
             return
+        self.query_one(".title", Label).update(self._title)
+        self.query_one(TextView).show([*paragraphs])
+        await self.query_one("#fields").mount(*fields)
         self.set_focus(self.query_one(TextView) if self.has_failed else self.first_field())
         self.is_ready = True
         self.post_message(self.Ready())
+
+    async def fail(self, error: RootsdError) -> None:
+        """Show why there is nothing to answer."""
+        self.has_failed = True
+        await self.show([Paragraph("problem", described(error), Tone.BAD)])
+
+    async def answer(self) -> Answer | None:
+        """Return the answer, or None if a person closes the dialog."""
+        return await self._answer
+
+    def close_with(self, answer: Answer) -> None:
+        """Give an answer, and close."""
+        self._answer.set_result(answer)
+        self.dismiss()
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -105,33 +127,19 @@ def described(error: RootsdError) -> str:
     return f"{error.message}; try: {error.remedy}" if error.remedy else error.message
 
 
-class TextDialog(Dialog[Sequence[Paragraph]]):
+class TextDialog(Dialog[None]):
     """Text to read. Any of `q`, Enter and Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss(None)", show=False)
     ]
 
-    def __init__(self, title: str, read: Reader[Sequence[Paragraph]]) -> None:
-        super().__init__(title, read, self._show_text)
 
-    async def _show_text(self, text: Sequence[Paragraph]) -> None:
-        self.query_one(TextView).show(text)
+class ConfirmDialog(Dialog[bool], Generic[OrderT]):
+    """A question that `y` or Enter answers with yes. Escape and `n` answer it with no.
 
-
-Order = TypeVar("Order", bound=ControlRequest)
-
-
-class Question(Struct, Generic[Order], frozen=True):
-    """A question about `order`, which is confirmed for what it lists."""
-
-    title: str
-    paragraphs: Sequence[Paragraph]
-    order: Order
-
-
-class ConfirmDialog(Dialog[Question[Order]]):
-    """A question that `y` or Enter answers with yes. Escape and `n` answer it with no."""
+    `describe` returns what an order would do.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "yes", show=False),
@@ -139,11 +147,10 @@ class ConfirmDialog(Dialog[Question[Order]]):
     ]
 
     def __init__(
-        self, title: str, read: Reader[Question[Order]], confirmed: Callable[[Order], None]
+        self, title: str, describe: Callable[[Facts[OrderT]], Iterable[Paragraph]]
     ) -> None:
-        super().__init__(title, read, self._show_question)
-        self._confirmed = confirmed
-        self._question: Question[Order] | None = None
+        super().__init__(title)
+        self._describe = describe
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -152,18 +159,16 @@ class ConfirmDialog(Dialog[Question[Order]]):
             Word(" n no ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def _show_question(self, question: Question[Order]) -> None:
-        self._question = question
-        self.query_one(".title", Label).update(question.title)
-        self.query_one(TextView).show(question.paragraphs)
+    async def confirm(self, facts: Facts[OrderT]) -> OrderT | None:
+        """Ask about an order. Return it as confirmed, or None."""
+        self._title = question_of(facts)
+        await self.show(self._describe(facts))
+        return facts.confirmed(facts.order) if await self.answer() else None
 
     def action_yes(self) -> None:
-        """Answer with yes, unless there is nothing to confirm."""
-        if not self.is_ready:
-            return
-        if self._question is not None:
-            self._confirmed(self._question.order)
-        self.dismiss()
+        """Answer with yes."""
+        if self.is_ready:
+            self.close_with(answer=True)
 
 
 class Tick(Checkbox, inherit_bindings=False):
@@ -186,7 +191,7 @@ class Choice(Tick):
     """A checkbox. Checking one clears the others in its group."""
 
 
-class ApproveDialog(Dialog[ApprovalFacts]):
+class ApproveDialog(Dialog[DecideRequest]):
     """The fields of an approval, below its plan. Enter approves, Escape changes nothing.
 
     A line above the keys says for how long Enter approves, and whether for writing. If several
@@ -206,16 +211,10 @@ class ApproveDialog(Dialog[ApprovalFacts]):
     class Unexpected(Message):
         """The approval is about more than the person chose, or asks who gets the folder."""
 
-    def __init__(
-        self,
-        targets: Sequence[Target],
-        read: Reader[ApprovalFacts],
-        approved: Callable[[DecideRequest, Mapping[str, Any]], None],
-    ) -> None:
-        super().__init__(_title(len(targets)), read, self._show_plan)
-        self._targets, self._approved = targets, approved
-        self._plan: Mapping[str, Any] = {}
-        self._asking: Sequence[Mapping[str, Any]] = ()
+    def __init__(self, targets: Sequence[Target], read: Send) -> None:
+        super().__init__(_title(len(targets)))
+        self._targets, self._read = targets, read
+        self._facts = self._with_worktrees = Facts(approval_of(targets), {})
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -225,18 +224,43 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def _show_plan(self, facts: ApprovalFacts) -> None:
-        """Show the plan, and make the fields that have a use in it."""
-        self._plan, self._asking = facts.plan, facts.asking
+    async def confirm(self, facts: Facts[DecideRequest]) -> DecideRequest | None:
+        """Show what the approval would publish, and its risks, above the fields that have a use.
+
+        Return it as confirmed, or None. Raises RootsdError.
+        """
+        self._facts = self._with_worktrees = facts
+        if facts.worktrees:
+            self._with_worktrees = await facts.with_worktrees(self._read)
         asking = [
             Paragraph(f"session {number}", describe_session_request(each), Tone.ATTENTION)
-            for number, each in enumerate(facts.asking, 1)
+            for number, each in enumerate(facts.requests, 1)
         ]
-        self.query_one(TextView).show([*asking, *facts.risks, *about_plan(facts.plan)])
-        if asking or facts.has_more_than(self._targets):
+        risks = await self._risks()
+        if asking or self._is_about_more_than_chosen():
             self.post_message(self.Unexpected())
-        await self.query_one("#fields").mount(*self._fields())
-        self._show_effect()
+        about = about_approval(facts, self._with_worktrees)
+        await self.show([*asking, *risks, *about], *self._fields())
+        if self.is_current:
+            self._show_effect()
+        return await self.answer()
+
+    async def _risks(self) -> Sequence[Paragraph]:
+        refs = self._facts.order.refs
+        if len(refs) > 1:
+            query = ProjectsQuery("/", refs=refs, risks=RiskReading.THOROUGH)
+            return [*risks_of_several(await self._read(query))]
+        (item,) = (await self._read(ShowQuery("/", refs)))["items"]
+        return risks_of(item)
+
+    def _is_about_more_than_chosen(self) -> bool:
+        chosen = {target.row.path for target in self._targets}
+        confirmation = self._facts.confirmation
+        return confirmation is not None and bool(
+            confirmation["parents"]
+            or confirmation["unsearched"]
+            or any(path_of(each) not in chosen for each in self._facts.listed)
+        )
 
     def _fields(self) -> Iterator[Widget]:
         is_answer = any(target.row.request for target in self._targets)
@@ -245,26 +269,27 @@ class ApproveDialog(Dialog[ApprovalFacts]):
         yield _field("tags", "none")
         yield _field("duration", "8h, 2d; empty: for ever")
         yield Tick("read only", value=is_answer, id="read-only", compact=True)
-        for number, each in enumerate(self._asking, 1):
+        requests = self._facts.requests
+        for number, each in enumerate(requests, 1):
             by = safe_label(each["by"])
             yield Choice(
                 Content(f"only for session {number}: {by}"), name=each["session"], compact=True
             )
-        if self._asking:
+        if requests:
             yield Choice("for every session, until you revoke it", id="always", compact=True)
         elif is_answer:
             yield Tick("for all sessions, not only this one", id="always", compact=True)
-        if confirmable_worktrees(self._plan):
+        if self._facts.worktrees:
             yield Tick("also its older worktrees", id="worktrees", compact=True)
-        if confirmable_git_directories(self._plan):
+        if self._facts.git_directories:
             yield Tick("also the Git data of the other checkout", id="git", compact=True)
-        if self._plan.get("incomplete"):
+        if self._facts.incomplete:
             yield Tick("publish it although it is incomplete", id="incomplete", compact=True)
         yield Label("", id="effect", markup=False)
 
     def first_field(self) -> Widget:
         """Return the tags, since most approvals need no other field, or the choice to make."""
-        if self._asking:
+        if self._facts.requests:
             return self.query(Choice).first()
         return self.query_one("#tags", Input)
 
@@ -281,7 +306,7 @@ class ApproveDialog(Dialog[ApprovalFacts]):
 
     def _show_effect(self) -> None:
         try:
-            effect = f"Enter approves: {effect_of(self._targets, self._plan, self._form())}"
+            effect = f"Enter approves: {effect_of(self._targets, self._facts, self._form())}"
             is_wrong = False
         except BadInput as error:
             effect, is_wrong = error.message, True
@@ -295,17 +320,19 @@ class ApproveDialog(Dialog[ApprovalFacts]):
 
     def action_approve(self) -> None:
         """Give the approval, unless a field is wrong or there is no plan."""
-        if not self.is_ready:
+        if self.has_failed:
+            self.dismiss()
+        if not self.is_ready or self.has_failed:
             return
-        if not self.has_failed:
-            try:
-                order = approval(self._targets, self._plan, self._form())
-            except BadInput:
-                self._show_effect()
-                self.post_message(self.BadField())
-                return
-            self._approved(order, self._plan)
-        self.dismiss()
+        form = self._form()
+        try:
+            order = approval(self._targets, self._facts, form)
+        except BadInput:
+            self._show_effect()
+            self.post_message(self.BadField())
+            return
+        listed = self._with_worktrees if form.has_worktrees else self._facts
+        self.close_with(listed.confirmed(order))
 
     def _form(self) -> ApprovalForm:
         return ApprovalForm(
@@ -316,7 +343,6 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             is_for_all_sessions=self._is_on("always"),
             has_worktrees=self._is_on("worktrees"),
             has_git=self._is_on("git"),
-            asking=tuple(each["session"] for each in self._asking),
             session=next((each.name for each in self.query(Choice) if each.value), None),
             accepts_incomplete=self._is_on("incomplete"),
         )
@@ -340,19 +366,14 @@ def _field(name: str, hint: str) -> Horizontal:
     )
 
 
-class FocusDialog(Dialog[None]):
+class FocusDialog(Dialog[SetFocusRequest]):
     """The tag to focus on. The start of a known tag is enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
-    def __init__(
-        self,
-        tags: Sequence[str],
-        focus: str | None,
-        chosen: Callable[[SetFocusRequest], None],
-    ) -> None:
-        super().__init__("Focus on a tag", _nothing_to_read, self._show_tags)
-        self._tags, self._focus, self._chosen = tags, focus, chosen
+    def __init__(self, tags: Sequence[str], focus: str | None) -> None:
+        super().__init__("Focus on a tag")
+        self._tags, self._focus = tags, focus
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -361,18 +382,17 @@ class FocusDialog(Dialog[None]):
             Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
         )
 
-    async def _show_tags(self, _: None) -> None:
-        """Show the tags, and make the fields."""
-        self.query_one(TextView).show(
+    async def ask(self) -> SetFocusRequest | None:
+        """Ask for a tag, and return the order for it, or None."""
+        await self.show(
             [
                 Paragraph("focus", self._focus or "none: sessions see all roots"),
                 Paragraph("tags", " ".join(self._tags) or "no project has a tag"),
-            ]
-        )
-        await self.query_one("#fields").mount(
+            ],
             _field("tag", "empty: no focus"),
             Tick("also in running sessions", value=True, id="now", compact=True),
         )
+        return await self.answer()
 
     def first_field(self) -> Widget:
         """Return the input."""
@@ -389,15 +409,10 @@ class FocusDialog(Dialog[None]):
         typed = self.query_one("#tag", Input).value.strip().lstrip("#")
         is_now = self.query_one("#now", Checkbox).value
         reach = FocusTarget.ALL if is_now else FocusTarget.LATER
-        self._chosen(SetFocusRequest(self._known(typed) or None, reach))
-        self.dismiss()
+        self.close_with(SetFocusRequest(self._known(typed) or None, reach))
 
     def _known(self, typed: str) -> str:
         if typed in self._tags or not typed:
             return typed
         starting = [tag for tag in self._tags if tag.startswith(typed)]
         return starting[0] if len(starting) == 1 else typed
-
-
-async def _nothing_to_read() -> None:
-    return

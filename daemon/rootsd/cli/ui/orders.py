@@ -8,22 +8,18 @@ refuses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.cli.answers.confirm import accepting_incomplete
-from rootsd.cli.answers.decisions import confirmable_git_directories, confirmable_worktrees
+from rootsd.cli.answers.decision_flow import Facts, including
 from rootsd.cli.options.times import Duration
 from rootsd.cli.ui.board import ProjectRow
 from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest, DecisionVerb
-from rootsd.wire.guard import UndoRequest
-
-PlannedOrder = TypeVar("PlannedOrder", DecideRequest, UndoRequest)
+from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 
 
 class BadInput(RootsdError):
@@ -42,8 +38,8 @@ class Target(Struct, frozen=True):
 class ApprovalForm(Struct, frozen=True):
     """The fields of the approval dialog, as typed.
 
-    `asking` has the sessions that request the folder if they are several. Then the person has to
-    choose one of them as `session`, or all sessions.
+    If several sessions request the folder, the person has to choose one of them as `session`, or
+    all sessions.
     """
 
     name: str = ""
@@ -53,55 +49,50 @@ class ApprovalForm(Struct, frozen=True):
     is_for_all_sessions: bool = False
     has_worktrees: bool = False
     has_git: bool = False
-    asking: tuple[str, ...] = ()
     session: str | None = None
     accepts_incomplete: bool = False
 
 
-def plan_of(targets: Sequence[Target]) -> DecideRequest:
-    """Return the dry run of an approval of the targets."""
+def approval_of(targets: Sequence[Target]) -> DecideRequest:
+    """Return an approval of the targets."""
     return DecideRequest(
         DecisionVerb.APPROVE,
         cwd="/",
         refs=tuple(target.row.id for target in targets),
         shown=tuple(target.identity for target in targets),
-        effect=ApplyMode.DRY_RUN,
     )
 
 
 def approval(
-    targets: Sequence[Target], plan: Mapping[str, Any], form: ApprovalForm
+    targets: Sequence[Target], facts: Facts[DecideRequest], form: ApprovalForm
 ) -> DecideRequest:
-    """Return the approval of the targets with the worktrees and Git directories of the plan that
+    """Return the approval of the targets with the worktrees and Git directories of the facts that
     the person confirmed. Raises BadInput.
     """
     is_answer = any(target.row.request for target in targets)
     is_for_session = is_answer and not form.is_for_all_sessions
-    if is_for_session and form.asking and form.session not in form.asking:
+    if is_for_session and facts.requests and form.session is None:
         raise BadInput("choose which session gets it: Tab and Space")
     lasts = _seconds(form.duration)
     if is_for_session and lasts is not None:
         raise BadInput("an approval for one session ends with the session, so it has no duration")
-    lacking = plan.get("incomplete", ())
-    if lacking and not form.accepts_incomplete:
+    if facts.incomplete and not form.accepts_incomplete:
         raise BadInput("it is incomplete: tick the last field to publish it anyway")
-    trees = confirmable_worktrees(plan) if form.has_worktrees else ()
     # A session that requests a folder does not request a Git directory elsewhere.
-    has_git = form.has_git and not (is_for_session and form.asking)
-    directories = confirmable_git_directories(plan) if has_git else ()
+    has_git = form.has_git and not (is_for_session and facts.requests)
     return replace(
-        accepting_incomplete(plan_of(targets), lacking),
-        effect=ApplyMode.APPLY,
+        including(
+            facts.order,
+            facts.worktrees if form.has_worktrees else (),
+            facts.git_directories if has_git else (),
+            facts.incomplete,
+        ),
         name=form.name.strip() or None,
         tags=tuple(tag.lstrip("#") for tag in form.tags.replace(",", " ").split()),
         access=_access(form, is_answer=is_answer),
         span=_span(form),
         session=None if form.is_for_all_sessions else form.session,
         lasts=lasts,
-        worktrees=tuple(tree["id"] for tree in trees),
-        worktrees_shown=tuple(tree["identity"] for tree in trees),
-        shared_git=tuple(each["root"] for each in directories),
-        shared_git_shown=tuple(each["identity"] for each in directories),
     )
 
 
@@ -111,21 +102,16 @@ def _span(form: ApprovalForm) -> ApprovalScope:
     return ApprovalScope.SESSION if form.session is not None else ApprovalScope.USUAL
 
 
-def as_plan(order: PlannedOrder) -> PlannedOrder:
-    """Return the dry run of an order."""
-    return replace(order, effect=ApplyMode.DRY_RUN)
-
-
-def effect_of(targets: Sequence[Target], plan: Mapping[str, Any], form: ApprovalForm) -> str:
+def effect_of(targets: Sequence[Target], facts: Facts[DecideRequest], form: ApprovalForm) -> str:
     """Return for how long `approval` approves, and whether for writing. Raises BadInput."""
-    order = approval(targets, plan, form)
+    order = approval(targets, facts, form)
     asked = sum(bool(target.row.request) for target in targets)
     lasts = "for ever" if order.lasts is None else f"for {form.duration.strip()}"
     if asked and not form.is_for_all_sessions:
-        which = "the session that you chose" if form.asking else "the session that requested it"
+        which = "the session that you chose" if facts.requests else "the session that requested it"
         session = f"until {which} ends"
         lasts = session if asked == len(targets) else f"{lasts}, or {session}"
-    return f"{lasts}, {_described_access(order, plan)}"
+    return f"{lasts}, {_described_access(order, facts.plan)}"
 
 
 def _described_access(order: DecideRequest, plan: Mapping[str, Any]) -> str:
@@ -136,11 +122,6 @@ def _described_access(order: DecideRequest, plan: Mapping[str, Any]) -> str:
     if access == {Access.READ}:
         return "read-only"
     return "writable" if Access.READ not in access else "some read-only, the others writable"
-
-
-def denial(rows: Sequence[ProjectRow]) -> DecideRequest:
-    """Return the denial of the rows. A denial holds for the path, whatever is there."""
-    return DecideRequest(DecisionVerb.DENY, cwd="/", refs=tuple(row.id for row in rows))
 
 
 def _access(form: ApprovalForm, *, is_answer: bool) -> Access | None:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from rootsd.cli.answers.confirm import (
-    Confirmation,
-    ConfirmedOrder,
-    ExistingWorktrees,
-    IncompleteProjects,
-    KeyPolicy,
-    PendingGitDirectories,
-    confirm_and_send,
-    decide,
-)
+from rootsd.cli.answers.decision_flow import Order
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import Further, KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.text.render import Flags
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed, exit_of
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import (
@@ -46,7 +40,7 @@ UNDO = UndoRequest()
 EVERY_ORDER = (API, ALL, UNDER, GLOB, DENY_ALL, FORGET_ALL, TAG_ALL, ADD_RULE, REMOVE_RULE, UNDO)
 
 
-class Person:
+class Person(Keyboard):
     """A person who presses these keys; one more question fails the test."""
 
     def __init__(self, *keys: str, is_there: bool = True) -> None:
@@ -60,6 +54,10 @@ class Person:
     def press(self, question: str) -> str:
         self.questions.append(question)
         return next(self._keys)
+
+
+at = partial(TerminalFace, Invocation())
+"""The terminal of a person."""
 
 
 def a_worktree(name: str, **changes: object) -> dict[str, Any]:
@@ -146,20 +144,20 @@ def sent(daemon: FakeDaemon) -> list[dict[str, Any]]:
     return daemon.ordered("decide")
 
 
-def received(daemon: FakeDaemon, order: ConfirmedOrder) -> list[dict[str, Any]]:
+def received(daemon: FakeDaemon, order: Order) -> list[dict[str, Any]]:
     return daemon.ordered(type(order).method)
 
 
 @pytest.mark.parametrize("order", EVERY_ORDER)
 def test_every_order_about_several_projects_is_listed_and_takes_a_key(
-    daemon: FakeDaemon, order: ConfirmedOrder, capsys: pytest.CaptureFixture[str]
+    daemon: FakeDaemon, order: Order, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, 2, risk="runs code: .mcp.json; secrets: .env")
     for keys in ("n", "q", "?n", " q"):
-        assert decide(Invocation(), order, Confirmation(Person(*keys))) is None
+        assert at(Person(*keys)).decide(order) is None
     assert received(daemon, order) == []
     person = Person("y")
-    assert decide(Invocation(), order, Confirmation(person)) is not None
+    assert at(person).decide(order) is not None
     (given,) = received(daemon, order)
     assert given["confirmed"] == ["token-p0", "token-p1"]
     said = capsys.readouterr().err
@@ -168,28 +166,26 @@ def test_every_order_about_several_projects_is_listed_and_takes_a_key(
 
 
 @pytest.mark.parametrize("order", EVERY_ORDER)
-def test_an_order_about_one_project_takes_no_key(
-    daemon: FakeDaemon, order: ConfirmedOrder
-) -> None:
+def test_an_order_about_one_project_takes_no_key(daemon: FakeDaemon, order: Order) -> None:
     planned(daemon, 1, risk="secrets: .env")
-    assert decide(Invocation(), order, Confirmation(Person())) is not None
-    assert decide(Invocation(), order, Confirmation(Person(is_there=False))) is not None
+    assert at(Person()).decide(order) is not None
+    assert at(Person(is_there=False)).decide(order) is not None
     assert ["confirmed" in given for given in received(daemon, order)] == [False, False]
 
 
 @pytest.mark.parametrize("order", EVERY_ORDER)
 @pytest.mark.parametrize(("flags", "is_there"), [(Flags(), False), (Flags(no_input=True), True)])
 def test_without_a_key_an_order_about_several_projects_needs_yes(
-    daemon: FakeDaemon, order: ConfirmedOrder, flags: Flags, is_there: bool
+    daemon: FakeDaemon, order: Order, flags: Flags, is_there: bool
 ) -> None:
     planned(daemon, 2)
     words = Invocation(flags, "verb sub", ("--flag", "a b"))
     with pytest.raises(Unconfirmed, match=r"2 projects.*--dry-run lists them") as refused:
-        decide(words, order, Confirmation(Person(is_there=is_there)))
+        TerminalFace(words, Person(is_there=is_there)).decide(order)
     assert refused.value.remedy == "rootsd verb sub --yes --flag 'a b'"
     assert exit_of(refused.value.code) == Exit.REFUSED
-    yes = Confirmation(Person(is_there=is_there), key=KeyPolicy.for_flag(yes=True))
-    assert decide(words, order, yes) is not None
+    yes = TerminalFace(words, Person(is_there=is_there), key=KeyPolicy.for_flag(yes=True))
+    assert yes.decide(order) is not None
     assert received(daemon, order)[-1]["confirmed"] == ["token-p0", "token-p1"]
 
 
@@ -204,7 +200,7 @@ def test_projects_that_appear_while_a_person_reads_are_listed_again(
 
     daemon.answers["decide"] = answer
     person = Person("y", "y")
-    assert decide(Invocation(), DENY_ALL, Confirmation(person)) is not None
+    assert at(person).decide(DENY_ALL) is not None
     assert person.questions == ["Deny 2 projects? [y,n] ", "Deny 3 projects? [y,n] "]
     assert "  p0, p1, p2\n" in capsys.readouterr().err
 
@@ -217,7 +213,7 @@ def test_a_list_that_never_holds_ends_with_an_error(daemon: FakeDaemon) -> None:
 
     daemon.answers["decide"] = answer
     with pytest.raises(Unconfirmed, match="not the ones"):
-        decide(Invocation(), DENY_ALL, Confirmation(Person(*"yyy")))
+        at(Person(*"yyy")).decide(DENY_ALL)
 
 
 def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(
@@ -230,7 +226,7 @@ def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(
     daemon.answers["decide"] = {**a_decision(an_item("src")), **plan}
     person = Person("n")
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("/src",))
-    assert confirm_and_send(Invocation(), order, Confirmation(person)) == Exit.FAILED
+    assert confirm_and_send(at(person), order) == Exit.FAILED
     assert person.questions == ["Publish src with the 2 projects in it? [y,n] "]
     said = capsys.readouterr().err
     assert (
@@ -245,32 +241,31 @@ def test_every_name_is_listed_and_unread_risks_are_said(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, 60)
-    assert confirm_and_send(Invocation(), ALL, Confirmation(Person("y"))) == Exit.OK
+    assert confirm_and_send(at(Person("y")), ALL) == Exit.OK
     said = capsys.readouterr().err
     assert {f"p{n}" for n in range(60)} <= set(said.replace(",", "").split())
     assert "60 projects would be published:" in said
     assert "rootsd undo takes this back." in said
     planned(daemon, 2, risk=None)
-    confirm_and_send(Invocation(), ALL, Confirmation(Person("n")))
+    confirm_and_send(at(Person("n")), ALL)
     assert "p0  /src/p0  its risks could not be read in time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("invocation", "confirmation"),
+    "face",
     [
-        (Invocation(), Confirmation(Person(is_there=False))),
-        (Invocation(), Confirmation(Person(), key=KeyPolicy.NEVER)),
-        (Invocation(Flags(no_input=True)), Confirmation(Person())),
+        at(Person(is_there=False)),
+        at(Person(), key=KeyPolicy.NEVER),
+        TerminalFace(Invocation(Flags(no_input=True)), Person()),
     ],
 )
 def test_without_a_question_existing_worktrees_stay_pending(
     daemon: FakeDaemon,
-    invocation: Invocation,
-    confirmation: Confirmation,
+    face: TerminalFace,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(invocation, API, confirmation) == Exit.OK
+    assert confirm_and_send(face, API) == Exit.OK
     (order,) = sent(daemon)
     assert "worktrees" not in order
     said = capsys.readouterr().err
@@ -284,7 +279,7 @@ def test_one_key_confirms_only_the_listed_worktrees(
     copy = a_worktree("copy", confirmable=False, reason="it contains another project")
     planned(daemon, 1, (a_worktree("fix"), copy))
     person = Person("y")
-    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert confirm_and_send(at(person), API) == Exit.OK
     (order,) = sent(daemon)
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
@@ -295,30 +290,27 @@ def test_one_key_confirms_only_the_listed_worktrees(
 
 def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(Invocation(), API, Confirmation(Person("p"))) == Exit.OK
+    assert confirm_and_send(at(Person("p")), API) == Exit.OK
     (order,) = sent(daemon)
     assert "worktrees" not in order
 
 
 def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    nobody, publish = Person(is_there=False), ExistingWorktrees.PUBLISH
+    nobody, publish = Person(is_there=False), Further.INCLUDE
     with pytest.raises(Unconfirmed, match="2 projects"):
-        confirm_and_send(Invocation(), API, Confirmation(nobody, publish))
-    yes = Confirmation(nobody, publish, KeyPolicy.NEVER)
-    assert confirm_and_send(Invocation(), API, yes) == Exit.OK
+        confirm_and_send(at(nobody, worktrees=publish), API)
+    yes = at(nobody, worktrees=publish, key=KeyPolicy.NEVER)
+    assert confirm_and_send(yes, API) == Exit.OK
     assert sent(daemon)[-1]["worktrees"] == ["id-fix"]
 
 
 def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    assert (
-        confirm_and_send(Invocation(), API, Confirmation(Person("n"), ExistingWorktrees.PUBLISH))
-        == Exit.FAILED
-    )
+    assert confirm_and_send(at(Person("n"), worktrees=Further.INCLUDE), API) == Exit.FAILED
     assert sent(daemon) == []
-    never = Confirmation(Person(), ExistingWorktrees.PUBLISH, KeyPolicy.NEVER)
-    assert confirm_and_send(Invocation(), API, never) == Exit.OK
+    never = at(Person(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER)
+    assert confirm_and_send(never, API) == Exit.OK
     assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
 
 
@@ -331,7 +323,7 @@ def test_the_worktrees_of_an_unknown_folder_are_confirmed_after_it(
 
     daemon.answers["decide"] = answer
     person = Person("y")
-    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions == ["Publish 1 worktree? [y,n] "]
     assert [order.get("worktrees") for order in sent(daemon)] == [None, ["id-fix"]]
 
@@ -341,7 +333,7 @@ def test_a_dry_run_lists_every_folder_and_asks_nothing(
 ) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",), effect=ApplyMode.DRY_RUN)
-    assert confirm_and_send(Invocation(), order, Confirmation(Person())) == Exit.OK
+    assert confirm_and_send(at(Person()), order) == Exit.OK
     assert "Worktree /src/fix stays pending" in capsys.readouterr().err
     assert sent(daemon) == []
 
@@ -351,7 +343,7 @@ def test_hostile_names_cannot_deceive_the_person_who_is_asked(
 ) -> None:
     bad = a_worktree("x", path="/src/a\x1b[2J\nPublish nothing", main="/src/\u202egpj")
     planned(daemon, 1, (bad,))
-    confirm_and_send(Invocation(), API, Confirmation(Person("y")))
+    confirm_and_send(at(Person("y")), API)
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\u202e" not in said
@@ -371,7 +363,7 @@ def test_one_key_includes_the_git_directory_of_a_pending_checkout(
 ) -> None:
     planned(daemon, git=(a_git_directory(access=access),))
     person = Person("?", "y")
-    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions == [ASK_GIT, ASK_GIT]
     (order,) = sent(daemon)
     assert (order["shared_git"], order["shared_git_shown"]) == (["id-fix"], ["mark-api"])
@@ -386,7 +378,7 @@ def test_another_key_publishes_without_it_or_not_at_all(
     daemon: FakeDaemon, key: str, status: Exit, orders: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, git=(a_git_directory(),))
-    assert confirm_and_send(Invocation(), API, Confirmation(Person(key))) == status
+    assert confirm_and_send(at(Person(key)), API) == status
     assert len(sent(daemon)) == orders
     assert all("shared_git" not in order for order in sent(daemon))
     if orders:
@@ -394,36 +386,36 @@ def test_another_key_publishes_without_it_or_not_at_all(
 
 
 @pytest.mark.parametrize(
-    "confirmation",
+    "face",
     [
-        Confirmation(Person(is_there=False)),
-        Confirmation(Person(), key=KeyPolicy.NEVER),
-        Confirmation(Person(), ExistingWorktrees.PUBLISH, KeyPolicy.NEVER),
+        at(Person(is_there=False)),
+        at(Person(), key=KeyPolicy.NEVER),
+        at(Person(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER),
     ],
 )
 def test_without_its_own_flag_no_git_directory_is_included(
-    daemon: FakeDaemon, confirmation: Confirmation
+    daemon: FakeDaemon, face: TerminalFace
 ) -> None:
     planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
-    assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+    assert confirm_and_send(face, API) == Exit.OK
     assert all("shared_git" not in order for order in sent(daemon))
 
 
-def with_git(person: Person, key: KeyPolicy = KeyPolicy.IF_THERE) -> Confirmation:
-    include = PendingGitDirectories.INCLUDE
-    return Confirmation(person, key=key, git_directories=include)
+def with_git(person: Person, key: KeyPolicy = KeyPolicy.IF_THERE) -> TerminalFace:
+    include = Further.INCLUDE
+    return at(person, key=key, git_directories=include)
 
 
 @pytest.mark.parametrize(
-    "confirmation",
+    "face",
     [with_git(Person(is_there=False)), with_git(Person(), KeyPolicy.NEVER), with_git(Person("y"))],
 )
 def test_the_flag_includes_it_without_a_terminal_and_with_a_key_on_one(
-    daemon: FakeDaemon, confirmation: Confirmation
+    daemon: FakeDaemon, face: TerminalFace
 ) -> None:
-    planned(daemon, 1, (a_worktree("old"),) if not confirmation.asks(Invocation()) else (),
+    planned(daemon, 1, (a_worktree("old"),) if not face.asks else (),
             git=(a_git_directory(),))  # fmt: skip
-    assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+    assert confirm_and_send(face, API) == Exit.OK
     (order,) = sent(daemon)
     assert order["shared_git"] == ["id-fix"]
     assert "worktrees" not in order, "the flag is about Git directories only"
@@ -433,7 +425,7 @@ def test_the_flag_says_if_there_is_no_such_git_directory(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon)
-    assert confirm_and_send(Invocation(), API, with_git(Person())) == Exit.OK
+    assert confirm_and_send(with_git(Person()), API) == Exit.OK
     assert "No project of this approval uses the Git directory" in capsys.readouterr().err
 
 
@@ -445,9 +437,9 @@ def test_the_git_directory_of_an_unknown_folder_is_included_after_it(
         return {**a_decision(an_item()), "shared_git": [a_git_directory()] if is_known else []}
 
     daemon.answers["decide"] = answer
-    for confirmation in (Confirmation(Person("y")), with_git(Person(is_there=False))):
+    for face in (at(Person("y")), with_git(Person(is_there=False))):
         daemon.requests.clear()
-        assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+        assert confirm_and_send(face, API) == Exit.OK
         assert [order.get("shared_git") for order in sent(daemon)] == [None, ["id-fix"]]
     assert "No project of this approval" not in capsys.readouterr().err
 
@@ -458,7 +450,7 @@ def test_worktrees_and_git_directories_are_asked_about_one_after_the_other(
     git = (a_git_directory(), a_git_directory(root="id-x", root_name="x"))
     planned(daemon, 1, (a_worktree("old"),), git=git)
     person = Person("p", "y")
-    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions[1] == "Include them? [y,n,q] "
     (order,) = sent(daemon)
     assert "worktrees" not in order
@@ -470,7 +462,7 @@ def test_a_dry_run_lists_the_git_directory(
 ) -> None:
     planned(daemon, git=(a_git_directory(),))
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("fix",), effect=ApplyMode.DRY_RUN)
-    assert confirm_and_send(Invocation(), order, Confirmation(Person())) == Exit.OK
+    assert confirm_and_send(at(Person()), order) == Exit.OK
     assert "which is pending: /src/api/.git." in capsys.readouterr().err
     assert sent(daemon) == []
 
@@ -480,7 +472,7 @@ def test_hostile_names_of_checkouts_cannot_deceive_either(
 ) -> None:
     bad = "a\x1b[2J\nInclude nothing"
     planned(daemon, git=(a_git_directory(name=bad, root_name=bad, git_directory=f"/{bad}"),))
-    confirm_and_send(Invocation(), API, Confirmation(Person("n")))
+    confirm_and_send(at(Person("n")), API)
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\nInclude nothing" not in said
@@ -518,7 +510,7 @@ def test_a_person_says_which_of_two_sessions_gets_the_folder(
     span: str,
 ) -> None:
     two_sessions_ask(daemon)
-    assert confirm_and_send(Invocation(), API, Confirmation(Person(*keys))) == Exit.OK
+    assert confirm_and_send(at(Person(*keys)), API) == Exit.OK
     (order,) = sent(daemon)
     assert (order.get("session"), order["span"]) == (session, span)
     said = capsys.readouterr().err
@@ -528,16 +520,16 @@ def test_a_person_says_which_of_two_sessions_gets_the_folder(
 
 def test_nobody_gets_the_folder_if_the_person_says_so(daemon: FakeDaemon) -> None:
     two_sessions_ask(daemon)
-    assert confirm_and_send(Invocation(), API, Confirmation(Person("n"))) == Exit.FAILED
+    assert confirm_and_send(at(Person("n")), API) == Exit.FAILED
     assert sent(daemon) == []
 
 
 @pytest.mark.parametrize("key", KeyPolicy)
 def test_without_an_answer_two_sessions_are_an_error(daemon: FakeDaemon, key: KeyPolicy) -> None:
     two_sessions_ask(daemon)
-    nobody = Confirmation(Person(is_there=key is KeyPolicy.NEVER), key=key)
+    nobody = at(Person(is_there=key is KeyPolicy.NEVER), key=key)
     with pytest.raises(RootsdError, match="2 sessions ask") as caught:
-        confirm_and_send(Invocation(), API, nobody)
+        confirm_and_send(nobody, API)
     assert caught.value.code is ErrorCode.AMBIGUOUS
 
 
@@ -570,11 +562,11 @@ def test_an_incomplete_project_is_published_by_a_key_after_a_warning(
 ) -> None:
     cut_off(daemon, "api", "e\x1b[2Jvil")
     for keys in ("n", "q", "?n"):
-        assert decide(Invocation(), API, Confirmation(Person(*keys))) is None
+        assert at(Person(*keys)).decide(API) is None
     assert sent(daemon) == []
     capsys.readouterr()
     person = Person("y")
-    assert decide(Invocation(), API, Confirmation(person)) is not None
+    assert at(person).decide(API) is not None
     assert person.questions == ["Publish them anyway? [y,n] "]
     said = capsys.readouterr().err
     assert "  api is incomplete: a clone or copy was cut off, so history or files are" in said
@@ -589,7 +581,7 @@ def test_without_a_terminal_only_its_own_flag_publishes_an_incomplete_project(
 ) -> None:
     cut_off(daemon, "api")
     with pytest.raises(RootsdError, match="it is incomplete"):
-        decide(Invocation(), API, Confirmation(Person(is_there=False), key=key))
-    flag = Confirmation(Person(is_there=False), key=key, incomplete=IncompleteProjects.PUBLISH)
-    assert decide(Invocation(), API, flag) is not None
+        at(Person(is_there=False), key=key).decide(API)
+    flag = at(Person(is_there=False), key=key, incomplete=Further.INCLUDE)
+    assert flag.decide(API) is not None
     assert sent(daemon)[-1]["incomplete"] == ["id-api"]
