@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
-from rootsd.core.decide import InheritanceBlocker, inheritance_blocker
 from rootsd.core.errors import IdentityChanged
 from rootsd.core.grants import derive_grants
 from rootsd.core.inputs import (
@@ -27,7 +26,6 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import (
     ActorKind,
-    Identity,
     IncompleteReason,
     Lapse,
     LapseReason,
@@ -76,6 +74,14 @@ def test_a_rule_grants_to_the_observed_directory() -> None:
     assert (grant.actor.kind, grant.actor.detail) == (ActorKind.RULE, "1")
     assert (grant.identity, grant.at) == (identity(1), LATER)
     assert (project.ruling.name, project.ruling.decision) == ("api", None)
+
+
+def test_a_grant_is_no_part_of_what_takes_effect_at_once() -> None:
+    made = plan(after(NOTHING_KNOWN, ALLOW_ALL), [seen(MAIN)], NOW)
+    assert [change.verb for change in made.changes] == [ChangeVerb.OBSERVED, ChangeVerb.GRANTED]
+    at_once = made.immediate
+    assert (at_once.changes, at_once.catalog.roots) == (made.changes[:1], {})
+    assert at_once.immediate is at_once
 
 
 @pytest.mark.parametrize("reason", [LapseReason.REPLACED, LapseReason.RETARGETED])
@@ -226,24 +232,6 @@ def test_undo_reverts_the_worktrees_confirmed_with_the_approval() -> None:
     assert [change.verb for change in made.changes] == [ChangeVerb.UNDONE, ChangeVerb.WITHDRAWN]
 
 
-@pytest.mark.parametrize(
-    ("place", "doubt"),
-    [
-        (b"/v", InheritanceBlocker.PARENT),
-        (b"/w", InheritanceBlocker.HOLDS_MAIN),
-        (b"/k/tree", InheritanceBlocker.HOLDS_PROJECT),
-    ],
-)
-def test_a_worktree_that_contains_more_does_not_inherit(
-    place: bytes, doubt: InheritanceBlocker
-) -> None:
-    catalog = NOTHING_KNOWN.with_places(PLACES._replace(parents=(b"/v/src",)))
-    catalog = after(catalog, seen(b"/k/tree/inner", 5), seen(MAIN))
-    catalog = after(catalog, Approve(MAIN, identity(1), ANN), seen(place, 2, MAIN))
-    assert catalog.roots.keys() == {MAIN}
-    assert inheritance_blocker(catalog.projects[place], catalog.decision_context) is doubt
-
-
 def test_a_worktree_is_withdrawn_when_another_project_is_found_inside() -> None:
     catalog = after(
         NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN)
@@ -254,24 +242,6 @@ def test_a_worktree_is_withdrawn_when_another_project_is_found_inside() -> None:
     assert after(inner, ProjectGone(TREE + b"/inner")).roots.keys() == {MAIN, TREE}
     sibling = after(catalog, seen(TREE + b"/.claude/x", 5, MAIN))
     assert sibling.roots.keys() == {MAIN, TREE, TREE + b"/.claude/x"}
-
-
-@pytest.mark.parametrize(
-    "shown",
-    [
-        replace(tree(2), born_ns=None),
-        replace(tree(2), git_born_ns=None),
-        replace(tree(2), git_target=None),
-    ],
-)
-def test_without_birth_times_a_worktree_is_pending(shown: Identity) -> None:
-    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
-    catalog = after(
-        catalog, ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN)
-    )
-    assert catalog.roots.keys() == {MAIN}
-    doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
-    assert doubt is InheritanceBlocker.NO_BIRTH_TIMES
 
 
 _INHERITED = (seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN))

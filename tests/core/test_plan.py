@@ -37,6 +37,7 @@ from rootsd.core.inputs import (
     RemoveRule,
 )
 from rootsd.core.model import (
+    Expiry,
     Identity,
     LapseReason,
     Project,
@@ -61,6 +62,7 @@ from support.core_samples import (
 SRC = HOME + b"/src"
 API = SRC + b"/api"
 WORKTREE = SRC + b"/api-fix"
+END = Expiry(LATER, "boot", 1)
 
 observations: st.SearchStrategy[Observation] = st.one_of(
     st.builds(observed, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
@@ -345,8 +347,9 @@ def test_a_replaced_catalog_is_freed_at_once() -> None:
 def _moved(*, then: Deny | None = None) -> Catalog:
     """Return a catalog in which directory 1 was approved at one path and is now at another."""
     approval = Approve(
-        API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there"
-    )
+        API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there",
+        expires=END,
+    )  # fmt: skip
     catalog = after(NOTHING_KNOWN, seen(API), approval, *([then] if then else []))
     return plan(catalog, [ProjectGone(API), seen(SRC + b"/new")], NOW).catalog
 
@@ -356,6 +359,8 @@ def test_approving_a_moved_project_keeps_its_settings() -> None:
     ruling = made.catalog.projects[SRC + b"/new"].ruling
     assert (ruling.name, ruling.tags, ruling.access) == ("shop", ("work", "x"), Access.READ)
     assert ruling.origin == "there"
+    assert ruling.decision is not None
+    assert ruling.decision.expires == END
     assert API not in made.catalog.projects
     assert [change.verb for change in made.changes] == [ChangeVerb.FORGOTTEN, ChangeVerb.APPROVED]
 
