@@ -169,14 +169,17 @@ def command(
         lasts=lasts,
         effect=effect_of(dry_run=flags["dry_run"]),
     )
-    face = TerminalFace(
+    return confirm_and_send(_face(invocation, flags), order)
+
+
+def _face(invocation: Invocation, flags: ApprovalFlags) -> TerminalFace:
+    return TerminalFace(
         invocation,
         key=KeyPolicy.for_flag(yes=flags["yes"]),
         worktrees=_further(include=flags["worktrees"]),
         git_directories=_further(include=flags["shared_git"]),
         incomplete=_further(include=flags["incomplete"]),
     )
-    return confirm_and_send(face, order)
 
 
 def _further(*, include: bool) -> Further:

@@ -8,7 +8,7 @@ from rootsd.cli.answers.decisions import OrderOutput, effect_of, print_result
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.flags import pass_invocation, yes_option
 from rootsd.cli.options.remote import RemoteVerbCommand
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
@@ -25,7 +25,7 @@ SECTION = "Decide"
 @click.argument(
     "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
 )
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run: bool) -> int:

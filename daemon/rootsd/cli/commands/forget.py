@@ -8,7 +8,7 @@ from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
@@ -23,7 +23,7 @@ SECTION = "Decide"
 @click.argument(
     "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
 )
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run: bool) -> int:

@@ -7,7 +7,7 @@ import click
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
@@ -19,7 +19,7 @@ SECTION = "Decide"
 @click.command(
     "prune", cls=VerbCommand, prints=(OrderOutput,), epilog="rootsd prune --dry-run\nrootsd prune"
 )
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
 def command(invocation: Invocation, *, yes: bool, dry_run: bool) -> int:

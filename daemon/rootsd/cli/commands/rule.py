@@ -11,7 +11,7 @@ from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of, print_affect
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation, yes_option
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age, shorten_home
 from rootsd.cli.text.projects import PROJECT_COLUMNS, coverage_of, pattern_of
@@ -118,7 +118,7 @@ def _as_row(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
 @click.argument("glob", shell_complete=completion.folders)
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_invocation
 def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: bool) -> int:
@@ -153,7 +153,7 @@ def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: boo
     "rm", cls=VerbCommand, prints=(RuleOutput,), epilog="rootsd rule\nrootsd rule rm 1"
 )
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show the effect on its projects")
 @pass_invocation
 def remove(invocation: Invocation, *, number: int, yes: bool, dry_run: bool) -> int:

@@ -11,7 +11,7 @@ from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
 from rootsd.cli.text.projects import PROJECT_COLUMNS
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Exit
@@ -68,7 +68,7 @@ class TagsOutput(TypedDict):
     help="remove this tag; may be repeated",
     shell_complete=completion.tags,
 )
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be tagged")
 @pass_invocation
 def command(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rootsd.cli.answers.decisions import effect_of, print_affected
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.text.render import CommandResult
@@ -47,7 +47,7 @@ class UndoOutput(UndoResult):
     epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run",
 )
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
-@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be undone")
 @pass_invocation
 def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool) -> int:

@@ -11,6 +11,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.help_format import ThemedContext
 
 pass_invocation = click.make_pass_decorator(Invocation)
+yes_option = click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 
 _GLOBAL = (
     ("--json", "json", "print one JSON object of the schema rootsd/1"),
