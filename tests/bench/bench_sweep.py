@@ -13,7 +13,6 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,19 +83,18 @@ def test_a_sweep_with_warm_and_with_cold_caches(forest: Forest, sizes: Sizes) ->
     watcher = best_watcher(lambda _: None)
     watcher.start()
     safety = FolderSafety(os.getuid())
-    engine = DiscoveryEngine(watcher, safety, lambda _: frozenset(), time.monotonic)
-    with closing(engine) as it:
-        for tree in it.set_parents([Parent(forest.top)]):
-            it.explore(tree)
-        it.set_roots(frozenset(forest.repositories), {})
-        it.take()
-        it.sweep()
-        warm = [measured(it.sweep) for _ in range(rounds)]
-        cold = []
-        for _ in range(rounds):
-            drop_caches()
-            cold.append(measured(it.sweep))
-        assert not it.take()
+    it = DiscoveryEngine(watcher, safety, lambda _: frozenset(), time.monotonic)
+    for tree in it.set_parents([Parent(forest.top)]):
+        it.explore(tree)
+    it.set_roots(frozenset(forest.repositories), {})
+    it.take()
+    it.sweep()
+    warm = [measured(it.sweep) for _ in range(rounds)]
+    cold = []
+    for _ in range(rounds):
+        drop_caches()
+        cold.append(measured(it.sweep))
+    assert not it.take()
     watcher.stop()
     table(
         f"A sweep of {len(forest.repositories):,} roots",

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,8 +93,7 @@ def test_live_equals_fresh_after_random_changes(world: EngineHarness, sizes: Siz
         assert world.held() == world.fresh()
     (tree,) = world.engine.trees
     folders = len(tree)
-    with closing(world.engine_on(PollingWatcher())) as engine:
-        (fresh,) = engine.trees
-        assert folders == len(fresh)
+    (fresh,) = world.engine_on(PollingWatcher()).trees
+    assert folders == len(fresh)
     guards_and_barrier = len(world.top.parents) + 1
     assert world.pumped.watcher.count() <= folders + guards_and_barrier

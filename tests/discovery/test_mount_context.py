@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,8 @@ pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.fixture
-def mount_context() -> Iterator[MountContext]:
-    mount_context = MountContext(RecordingWatcher())
-    yield mount_context
-    mount_context.close()
+def mount_context() -> MountContext:
+    return MountContext(RecordingWatcher(), mounts.process_mounts())
 
 
 def test_other_parents_and_mounts_inside_a_parent_are_not_entered(
@@ -41,12 +38,10 @@ def test_without_a_list_of_mounts_a_walk_stays_on_one_device(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
-    monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
-    mount_context = MountContext(RecordingWatcher())
+    mount_context = MountContext(RecordingWatcher(), mounts.MountTable())
     parent = Parent(raw(tmp_path))
     assert mount_context.rules(parent, ()).device == tmp_path.stat().st_dev
     assert mount_context.rules(Parent(raw(tmp_path / "none")), ()).device is None
-    mount_context.close()
 
 
 def test_with_a_list_of_mounts_devices_do_not_matter(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,17 +25,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def engine_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], DiscoveryEngine]]:
+def engine_on(clock: Clock) -> Callable[[Watcher, Path], DiscoveryEngine]:
     def make(watcher: Watcher, *parents: Path) -> DiscoveryEngine:
         judge = FolderSafety(os.getuid())
         engine = DiscoveryEngine(watcher, judge, lambda _folders: frozenset(), clock)
-        stack.callback(engine.close)
         for tree in engine.set_parents([Parent(raw(parent)) for parent in parents]):
             engine.explore(tree)
         return engine
 
-    with ExitStack() as stack:
-        yield make
+    return make
 
 
 def test_a_polled_parent_is_checked_when_due(

@@ -43,7 +43,6 @@ class Run:
 
     def end(self) -> None:
         self.keeping.write(self.engine.trees)
-        self.engine.close()
 
     def result(self) -> dict[object, object]:
         """Return everything that this run knows."""
@@ -211,7 +210,6 @@ def test_a_missing_or_replaced_parent_is_not_restored(
     src.rename(src.with_name("away"))
     gone = Run(parent, file, clock)
     assert gone.tree.count_projects() == 0
-    gone.engine.close()
     fake_repository(src / "two")
     assert file.read_bytes() == kept
     life = Run(parent, file, clock)

@@ -36,12 +36,11 @@ class EngineHarness:
         self.settle()
 
     def close(self) -> None:
-        """End all watches, and close all descriptors of the engine."""
+        """End all watches."""
         self.pumped.watcher.stop()
-        self.engine.close()
 
     def engine_on(self, watcher: Watcher) -> DiscoveryEngine:
-        """Return an engine that has scanned the same parents. The caller must close it."""
+        """Return an engine that has scanned the same parents."""
         safety = FolderSafety(os.getuid())
         engine = DiscoveryEngine(watcher, safety, self._folders_in_use, self.clock)
         for tree in engine.set_parents(self.parents):
@@ -106,10 +105,10 @@ class EngineHarness:
         return self._main_checkouts(self._fresh())
 
     def _fresh(self) -> list[ProjectObserved]:
-        with closing(self.engine_on(PollingWatcher())) as engine:
-            run_down(engine, self.clock)
-            # The last report about a path counts.
-            sighted = {o.path: o for o in engine.take() if isinstance(o, ProjectObserved)}
+        engine = self.engine_on(PollingWatcher())
+        run_down(engine, self.clock)
+        # The last report about a path counts.
+        sighted = {o.path: o for o in engine.take() if isinstance(o, ProjectObserved)}
         return [each for each in sighted.values() if each.incomplete is None]
 
     def name(self, path: bytes) -> str:

@@ -57,6 +57,7 @@ from rootsd.discovery.path_watches import PathWatches
 from rootsd.discovery.tracked import TrackedPaths
 from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
+from rootsd.disk.mounts import process_mounts
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import WalkFolder
 from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
@@ -76,7 +77,7 @@ class DiscoveryEngine:
         find_tools: FindFoldersInUse = folders_of_tools,
     ) -> None:
         self._watcher = watcher
-        self._mounts = MountContext(watcher, safety.may_be_root)
+        self._mounts = MountContext(watcher, process_mounts(), safety.may_be_root)
         self._tracked = TrackedPaths(safety)
         self._candidates = Candidates(
             watcher, find_in_use, monotonic, self._mounts.responds, find_tools
@@ -105,10 +106,6 @@ class DiscoveryEngine:
     def candidates(self) -> Candidates:
         """The projects that are being created."""
         return self._candidates
-
-    def close(self) -> None:
-        """Release all resources. Do not use the engine after this."""
-        self._mounts.close()
 
     def has_anything(self) -> bool:
         """Whether `sweep` has anything to check."""

@@ -82,25 +82,24 @@ def _confined(rules: WalkRules, parent: Parent, mounted: tuple[Mount, ...] | Non
 class MountContext:
     """The mounts and the settings of the parents. One thread calls all methods.
 
-    `watcher` is the watcher for file systems that report every change. `may_be_root` is that of
-    `walk_rules`.
+    `watcher` is the watcher for file systems that report every change, and `table` has the mounts.
+    `may_be_root` is that of `walk_rules`.
     """
 
     def __init__(
-        self, watcher: Watcher, may_be_root: Callable[[bytes], bool] = lambda _path: True
+        self,
+        watcher: Watcher,
+        table: MountTable,
+        may_be_root: Callable[[bytes], bool] = lambda _path: True,
     ) -> None:
         self._watcher = watcher
         self._may_be_root = may_be_root
         self._polling = PollingWatcher()
-        self._mount_table = MountTable()
+        self._mount_table = table
         self._hung_mounts = HungMountDetector(self._mount_table.remote)
         self._files: dict[bytes, ProjectFiles] = {}
         self._watched_files = BUILT_IN_PROJECT_FILES
         self._names: frozenset[bytes] = frozenset()
-
-    def close(self) -> None:
-        """Release all resources."""
-        self._mount_table.close()
 
     def rules(self, parent: Parent, parents: Iterable[bytes]) -> WalkRules:
         """Return the rules to walk `parent`, given the other `parents` and the current mounts."""

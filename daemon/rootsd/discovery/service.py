@@ -220,7 +220,6 @@ class Discovery:
             self._thread.join(_STOP_TIMEOUT_S)
         self._mounts.stop()
         self._watcher.stop()
-        self._engine.close()
 
     # Other threads call these
 

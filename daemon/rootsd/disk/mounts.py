@@ -326,13 +326,6 @@ class MountTable:
         self._foreign = tuple(each for each in found if each.is_foreign)
         self._automounts = tuple(each.point for each in found if each.is_automount)
 
-    def close(self) -> None:
-        """Close the descriptor. Later queries return the mounts of this moment."""
-        with self._lock:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
-
 
 @cache
 def process_mounts() -> MountTable:

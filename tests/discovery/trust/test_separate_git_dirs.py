@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,9 +104,9 @@ def test_a_rule_publishes_a_worktree_that_is_found_before_its_checkout(
 ) -> None:
     harness.git_adds(harness.src / "a-tree", main=one)
     harness.take([AddRule(raw(harness.src / "*tree"), Verdict.APPROVED, PERSON)])
-    with closing(harness.world.engine_on(PollingWatcher())) as engine:
-        run_down(engine, harness.world.clock)
-        harness.take(engine.take())
+    engine = harness.world.engine_on(PollingWatcher())
+    run_down(engine, harness.world.clock)
+    harness.take(engine.take())
     assert _main(harness, harness.src / "a-tree") == raw(one)
     assert harness.reported() == {"a-tree"}
 
