@@ -460,7 +460,7 @@ async def test_the_end_of_an_approval_is_sent_also_for_a_worktree_that_inherits_
 @pytest.mark.parametrize(
     ("version", "remedy"),
     [
-        (FEED_VERSION - 1, "start the program again"),
+        (FEED_VERSION - 1, "start the program again, or rootsd down && rootsd up"),
         (FEED_VERSION + 1, "rootsd down && rootsd up"),
     ],
 )

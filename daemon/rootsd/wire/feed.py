@@ -127,7 +127,7 @@ def refuse_other_version(version: int) -> None:
         raise OtherVersion(
             f"this program speaks version {version} of the feed of rootsd, and the daemon version"
             f" {FEED_VERSION}",
-            "start the program again" if version < FEED_VERSION else _RESTART,
+            f"start the program again, or {_RESTART}" if version < FEED_VERSION else _RESTART,
         )
 
 
