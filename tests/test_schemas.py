@@ -96,7 +96,7 @@ HELLO = Hello(client="x", scope=RequestedScope(("a",), ("b",), "/c", True, "/d",
     [
         hello.encode_hello(Hello(), 1),
         hello.encode_hello(HELLO, 1),
-        hello.encode_reported_roots(hello.ReportedRoots(2, ("a", "b"))),
+        hello.encode_reported_roots(("a", "b")),
         hello.encode_proposed_folder("/src"),
     ],
 )

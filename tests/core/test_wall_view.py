@@ -128,18 +128,6 @@ def test_a_view_names_the_outermost_denied_folders_also_those_outside_its_roots_
     assert WallRoots.of(after(catalog, ProjectGone(WEB))).denied == (LIB, WEB), "it may return"
 
 
-def test_a_change_names_the_denied_folders_only_if_they_differ() -> None:
-    roots = WallRoots.of(after(KNOWN, approve(API)))
-    first = wall_view(1, roots, FULL_SCOPE)
-    assert view_change(WallView(0, ()), first).denied is None
-    denied = roots.after(after(roots.catalog, Deny(WEB, ANN)))
-    second = wall_view(2, denied, FULL_SCOPE)
-    assert view_change(first, second).denied == (WEB,)
-    third = wall_view(3, denied.after(after(denied.catalog, Forget(API, ANN))), FULL_SCOPE)
-    assert view_change(second, third).denied is None
-    assert view_change(second, first).denied == ()
-
-
 def test_a_read_only_approval_is_a_read_only_root() -> None:
     catalog = after(KNOWN, approve(API, access=Access.READ), Deny(LIB, ANN))
     assert WallRoots.of(catalog).roots[API].root.access is Access.READ
@@ -277,11 +265,11 @@ def test_the_changes_of_a_view_add_up_to_it_and_name_only_what_differs(
         except OrderRefused:
             continue
         view = wall_view(1, WallRoots.of(catalog), FULL_SCOPE)
-        change = view_change(before, view)
-        assert all(known.get(each.root.path) != each for each in change.roots)
-        for path in change.removed:
+        changed, removed = view_change(before, view)
+        assert all(known.get(each.root.path) != each for each in changed)
+        for path in removed:
             del known[path]
-        known |= {each.root.path: each for each in change.roots}
+        known |= {each.root.path: each for each in changed}
         assert known == {each.root.path: each for each in view.roots}
         before = view
 

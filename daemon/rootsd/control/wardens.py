@@ -43,7 +43,6 @@ from rootsd.core.wall_view import (
     WallRoot,
     WallRoots,
     WallView,
-    WallViewChange,
     view_change,
     wall_view,
 )
@@ -112,7 +111,7 @@ class RootsFollower:
         tag = ledger.focus.tag
         if self._sent == (now := (view.roots, view.denied, tag)):
             return
-        change = self._wardens.roots_change(view_change(self._view, view))
+        change = self._wardens.roots_change(self._view, view)
         self._view, self._sent, self._number = view, now, self._number + 1
         self._note_sent(scope)
         number = self._number - 1
@@ -220,7 +219,7 @@ class ServedWarden(ConnectedWarden):
         super().report(request)
         told = None if request.told is None else decode_reported_roots(dict(request.told))
         if told is not None and self._session is not None:
-            self._session.roots_reported(told.roots, tuple(map(safe_label, told.names)))
+            self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
 
     async def propose(self, paths: Iterable[str]) -> None:
         """Propose the folders that the client of the server has open."""
@@ -319,12 +318,13 @@ class WardenRegistry:
         warden = self._wardens.get(id_)
         return () if warden is None else warden.sent_roots()
 
-    def roots_change(self, change: WallViewChange) -> RootsChange:
-        """Return the part of a message with a change of a view."""
+    def roots_change(self, before: WallView, after: WallView) -> RootsChange:
+        """Return the part of a message that turns the view `before` into `after`."""
+        changed, removed = view_change(before, after)
         return RootsChange(
-            changed=tuple(_confined_root(each, self._end_of(each)) for each in change.roots),
-            removed=change.removed,
-            denied=None if change.denied is None else frozenset(change.denied),
+            tuple(_confined_root(each, self._end_of(each)) for each in changed),
+            removed,
+            None if after.denied == before.denied else frozenset(after.denied),
         )
 
     def _end_of(self, shown: WallRoot) -> int | None:

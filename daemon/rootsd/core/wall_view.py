@@ -72,18 +72,6 @@ class WallView(Struct, frozen=True):
     denied: tuple[bytes, ...] = ()
 
 
-class WallViewChange(Struct, frozen=True):
-    """The difference between two views: new and changed roots, and the paths of removed ones.
-
-    `denied` are the denied folders of the later view, or None if they are the same.
-    """
-
-    revision: int
-    roots: tuple[WallRoot, ...]
-    removed: tuple[bytes, ...] = ()
-    denied: tuple[bytes, ...] | None = None
-
-
 class WallRoots(Struct, frozen=True):
     """All roots of a catalog that wardens can mount, by path and sorted by name.
 
@@ -137,12 +125,13 @@ def wall_view(revision: int, every: WallRoots, scope: Scope) -> WallView:
     return WallView(revision, tuple(every.roots[root.path] for root in chosen), every.denied)
 
 
-def view_change(before: WallView, after: WallView) -> WallViewChange:
-    """Return the change that turns the view `before` into `after`."""
+def view_change(
+    before: WallView, after: WallView
+) -> tuple[tuple[WallRoot, ...], tuple[bytes, ...]]:
+    """Return the new and changed roots of `after`, and the paths of those that are gone."""
     left = {each.root.path: each for each in before.roots}
     new = tuple(each for each in after.roots if left.pop(each.root.path, None) != each)
-    denied = None if after.denied == before.denied else after.denied
-    return WallViewChange(after.revision, new, tuple(left), denied)
+    return new, tuple(left)
 
 
 def _all_roots(

@@ -188,8 +188,8 @@ class ProtocolRouter:
             case Notification(hello.REPORTED_ROOTS_METHOD, params) if (
                 reported := hello.decode_reported_roots(params)
             ) is not None:
-                names = tuple(safe_label(name) for name in reported.names)
-                self._view.observer.roots_reported(reported.roots, names)
+                roots, names = reported
+                self._view.observer.roots_reported(roots, tuple(map(safe_label, names)))
             case _:
                 pass  # JSON-RPC 2.0: unknown notifications are ignored
 

@@ -12,6 +12,7 @@ it sends `start` with its hello. So the session continues with the same project.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -174,17 +175,12 @@ def resume_hello(hello: Hello, result: object) -> Hello:
             return hello
 
 
-class ReportedRoots(NamedTuple):
-    """How many roots a run proxy has sent to its server, and the first names."""
-
-    roots: int
-    names: tuple[str, ...] = ()
-
-
-def encode_reported_roots(reported: ReportedRoots) -> Notification:
-    """Return the notification for `reported`. Limit its length: the daemon reads no long lines."""
-    names = [name[:_CLIENT_LIMIT] for name in reported.names[:_MAX_REPORTED_NAMES]]
-    return Notification(REPORTED_ROOTS_METHOD, {"roots": reported.roots, "names": names})
+def encode_reported_roots(names: Sequence[str]) -> Notification:
+    """Return the notification about these roots. Limit its length: the daemon reads no long
+    lines.
+    """
+    first = [name[:_CLIENT_LIMIT] for name in names[:_MAX_REPORTED_NAMES]]
+    return Notification(REPORTED_ROOTS_METHOD, {"roots": len(names), "names": first})
 
 
 def encode_proposed_folder(path: str) -> Notification:
@@ -192,15 +188,15 @@ def encode_proposed_folder(path: str) -> Notification:
     return Notification(PROPOSED_FOLDER_METHOD, {"path": path})
 
 
-def decode_reported_roots(params: Params) -> ReportedRoots | None:
-    """Return the reported roots in the parameters of a notification, or None if not valid."""
+def decode_reported_roots(params: Params) -> tuple[int, tuple[str, ...]] | None:
+    """Return the number and the first names of the reported roots, or None if not valid."""
     match params:
         case {"roots": int() as roots, "names": list() as names} if (
             not isinstance(roots, bool)
             and roots >= len(names)
             and all(isinstance(name, str) for name in names)
         ):
-            return ReportedRoots(roots, tuple(names[:_MAX_REPORTED_NAMES]))
+            return roots, tuple(names[:_MAX_REPORTED_NAMES])
         case _:
             return None
 

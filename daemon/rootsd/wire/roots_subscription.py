@@ -101,9 +101,7 @@ class RootsSubscription(Generic[Root]):
 
     def report(self, names: Sequence[str]) -> bytes:
         """Return a report of the roots that the server has, for this daemon and the next ones."""
-        self._report = encode(
-            hello.encode_reported_roots(hello.ReportedRoots(len(names), tuple(names)))
-        )
+        self._report = encode(hello.encode_reported_roots(names))
         return self._report
 
     def take(self, line: bytes) -> tuple[RootsUpdate[Root] | None, bytes]:

@@ -31,7 +31,6 @@ class LiveLink:
         self._deliver = deliver
         self._closing = threading.Event()
         self._wake, self._woken = socket.socketpair()
-        self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._keep_following, name="follow", daemon=True)
 
@@ -52,11 +51,10 @@ class LiveLink:
         self._wake.close()
         if not self._thread.is_alive():
             self._woken.close()
-        with self._lock:
-            for channel in self._open:
-                # It may be lost already. The thread that owns it closes it.
-                with suppress(OSError):
-                    channel.shutdown(socket.SHUT_RDWR)
+        for channel in self._open.copy():
+            # It may be lost already. The thread that owns it closes it.
+            with suppress(OSError):
+                channel.shutdown(socket.SHUT_RDWR)
 
     def _keep_following(self) -> None:
         feed = Feed({"version": FEED_VERSION, "part": FeedPart.SCREEN.value})
@@ -69,12 +67,10 @@ class LiveLink:
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:
         with rpc.connect_control() as channel:
-            with self._lock:
-                self._open.add(channel)
+            self._open.add(channel)
             try:
                 if self._closing.is_set():
                     raise DaemonUnreachable("the screen has ended")
                 yield channel
             finally:
-                with self._lock:
-                    self._open.discard(channel)
+                self._open.discard(channel)

@@ -224,10 +224,7 @@ class RunSession:
             self._provider.set_approved(update.roots)
         else:
             self._provider.forget_approved()
-        self._apply_roots(now)
-        for _ in range(update.requests):
-            self._provider.daemon_answered(now)
-        self._advance(now)
+        self._roots_changed(update.requests, now)
 
     def wall_changed(self, state: WallState, requests: int, now: float) -> None:
         """Apply a change of the roots behind the wall. Calls wait until it is settled.
@@ -235,6 +232,9 @@ class RunSession:
         `requests` counts the queries of the server that it answers.
         """
         self._provider.set_wall(state)
+        self._roots_changed(requests, now)
+
+    def _roots_changed(self, requests: int, now: float) -> None:
         self._apply_roots(now)
         for _ in range(requests):
             self._provider.daemon_answered(now)

@@ -49,7 +49,7 @@ from rootsd.wall.kernel.supervision import CellOptions, Network
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
 from rootsd.wall.session.view_feed import ViewFeed
-from rootsd.wire.hello import ReportedRoots, encode_reported_roots
+from rootsd.wire.hello import encode_reported_roots
 
 _ANSWER_TIMEOUT_S = 60.0
 _CHUNK = 1 << 16
@@ -122,7 +122,7 @@ class ServerWall(ServerSandbox):
 
     def report(self, names: tuple[str, ...]) -> None:
         """Report to the daemon which roots the server has."""
-        self._feed.tell(told=encode_reported_roots(ReportedRoots(len(names), names)).params)
+        self._feed.tell(told=encode_reported_roots(names).params)
 
     def propose(self, path: str) -> None:
         """Tell the daemon about a folder that the client has open and that is not approved."""
