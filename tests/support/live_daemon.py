@@ -39,12 +39,8 @@ class LiveDaemon(FakeDaemon):
 
     def send(self, **changes: object) -> None:
         """Send an update to all followers."""
-        for follower in self._followers:
-            self._send(follower, an_update(**changes))
-
-    def _send(self, follower: socket.socket, update: Mapping[str, Any]) -> None:
-        change = {**update, "number": next(self._followers[follower])}
-        follower.sendall(_line({"method": "change", "params": change}))
+        for follower, numbers in [*self._followers.items()]:
+            _send(follower, numbers, an_update(**changes))
 
     def drop(self) -> None:
         """End all subscriptions, as the end of a daemon does."""
@@ -77,9 +73,9 @@ class LiveDaemon(FakeDaemon):
                     self.requests.append(("follow", {}))
                     result = {"version": FEED_VERSION, "rootsd": "1", "start": None}
                     connection.sendall(_line({"id": request["id"], "result": result}))
-                    self._followers[connection] = count()
+                    numbers = self._followers[connection] = count()
                     for update in self.snapshot:
-                        self._send(connection, update)
+                        _send(connection, numbers, update)
                 else:
                     stream.write(self._reply(request))
                     stream.flush()
@@ -92,6 +88,11 @@ class LiveDaemon(FakeDaemon):
             if each["item"]["id"] in params["refs"]
         ]
         return a_listing(*found)
+
+
+def _send(follower: socket.socket, numbers: Iterator[int], update: Mapping[str, Any]) -> None:
+    change = {**update, "number": next(numbers)}
+    follower.sendall(_line({"method": "change", "params": change}))
 
 
 def _line(message: Mapping[str, Any]) -> bytes:
