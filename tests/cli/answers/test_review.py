@@ -261,14 +261,23 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     fix = a_project("fix", worktree_of="/src/a")
     by_id = {item["id"]: item for item in (main, fix)}
     waiting.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    listed = [
+        {"token": f"t-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
+         "path_b64": None, "before": "pending", "after": "approved", "within": None, "risk": ""}
+        for name in ("a", "fix")
+    ]  # fmt: skip
     waiting.answers["decide"] = {
         **a_decision(main),
         "worktrees": [a_worktree("fix", published=True)],
+        "confirmation": {"projects": listed, "parents": [], "unsearched": []},
     }
-    person = Scripted("w")
+    person = Scripted("w", "y")
     review = Review(Invocation(), person)
     assert review.ask_about([main, fix]), "the worktree is not asked about again"
-    assert person.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
+    assert person.questions == [
+        "[1/1] publish a? [y,w,n,a,d,s,r,q,?] ",
+        "Publish a and 1 worktree? [y,n] ",
+    ]
     (order,) = waiting.ordered("decide")
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err

@@ -83,9 +83,10 @@ class Facts(Struct, Generic[OrderT], frozen=True):
         return confirmable_worktrees(self.plan)
 
     async def with_worktrees(self, read: Send) -> Facts[OrderT]:
-        """Return the facts about the same approval with these worktrees. Raises RootsdError."""
-        plan = await read(as_plan(including(self.order, self.worktrees)))
-        return replace(self, plan={**plan, "items": self.plan["items"]})
+        """Return the facts about an approval with these worktrees. Raises RootsdError."""
+        order = including(self.order, self.worktrees)
+        plan = await read(as_plan(order))
+        return Facts(order, {**plan, "items": self.plan["items"]}, self.requests)
 
     def confirmed(self, order: OrderT) -> OrderT:
         """Return `order` with a token for each project that these facts list."""
@@ -198,12 +199,12 @@ def incomplete_lines(lacking: Sequence[Item]) -> list[str]:
     return [f"{safe_label(each['name'])} is incomplete: {each['lacks']}" for each in lacking]
 
 
-def question_of(facts: Facts[Any], worktrees: Sequence[Item] = ()) -> str:
-    """Return the question whether to give the order, for an approval with these worktrees."""
+def question_of(facts: Facts[Any]) -> str:
+    """Return the question whether to give the order."""
     order: Order = facts.order
     match order:
         case DecideRequest(verb=DecisionVerb.APPROVE):
-            return f"Publish {_what(facts, worktrees)}?"
+            return f"Publish {_what(facts)}?"
         case DecideRequest(verb=DecisionVerb.DENY):
             return f"Deny {_count(facts)}?"
         case DecideRequest():
@@ -218,13 +219,13 @@ def question_of(facts: Facts[Any], worktrees: Sequence[Item] = ()) -> str:
             return "Undo this?"
 
 
-def _what(facts: Facts[DecideRequest], trees: Sequence[Item]) -> str:
+def _what(facts: Facts[DecideRequest]) -> str:
     """Return what an approval publishes, such as `api and 2 worktrees`."""
-    items, worktrees = facts.plan["items"], pluralize(len(trees), "worktree")
+    items, trees = facts.plan["items"], facts.order.worktrees
+    worktrees = pluralize(len(trees), "worktree")
     if not items and trees:
         return worktrees
-    apart = {tree["id"] for tree in trees}
-    listed = [each for each in facts.listed if each["id"] not in apart]
+    listed = [each for each in facts.listed if each["id"] not in trees]
     inside = sum(1 for each in listed if each["within"] is not None)
     projects = pluralize(len(listed) - inside, "project")
     if len(items) == 1:

@@ -163,14 +163,14 @@ class TerminalFace(Struct, frozen=True):
             if key == "n":
                 return None
             if key == "p":
-                trees, listed = (), facts
+                listed = facts
         git = facts.git_directories if self._takes(self.git_directories) else ()
         if asks and git:
             key = self._answer_about_git(git)
             if key == "q":
                 return None
             git = git if key == "y" else ()
-        order = including(facts.order, trees, git, lacking)
+        order = including(listed.order, git_directories=git, incomplete=lacking)
         return listed.confirmed(order) if asks or self.key is KeyPolicy.NEVER else order
 
     def _takes(self, further: Further) -> bool:
@@ -225,7 +225,7 @@ class TerminalFace(Struct, frozen=True):
         keys = {"y": "do everything above"}
         if trees and facts.plan["items"]:
             keys["p"] = "publish the projects without these worktrees"
-        return self._choose(question_of(facts, trees), {**keys, "n": "change nothing"})
+        return self._choose(question_of(facts), {**keys, "n": "change nothing"})
 
     def _answer_about_git(self, directories: Sequence[Item]) -> str:
         """Show these Git directories, and return a key: y, n, or q to publish nothing."""

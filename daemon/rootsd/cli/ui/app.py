@@ -654,6 +654,6 @@ def _outcome(decided: Decided[Any]) -> str:
     first = safe_label(shorten_home(path_of(items[0])), limit=None)
     what = pluralize(len(items), "project") if len(items) > 1 else first
     more = len(also_published(answer))
-    also = f", and {more} more folders with them" if more else ""
+    also = f", and {pluralize(more, 'more folder')}" if more else ""
     warnings = "".join(f" {warning}" for warning in answer["warnings"])
     return f"{verb} {what}{also}. u takes it back.{warnings}"
