@@ -167,11 +167,11 @@ async def watch_roots(
         while True:
             await _wait(feed, empty_at)
             feed.attend()
-            if errors and (known is None or feed.is_refused):
+            if errors and (known is None or feed.link.is_refused):
                 raise errors[0]
             while updates or time.monotonic() >= empty_at:
                 update = updates.popleft() if updates else _NOTHING
-                if update.is_known or feed.is_connected or update is _NOTHING:
+                if update.is_known or feed.link.connection or update is _NOTHING:
                     empty_at = math.inf
                     if update.roots != known:
                         known = update.roots

@@ -148,7 +148,7 @@ def test_a_series_of_crashing_daemons_is_given_up(
         turn_until(feed, 1, told)
         monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
         assert names(turn_until(feed, 2, told)) == [["api"], []]
-        while feed._link.policy._losses < 6:
+        while feed.link.policy._losses < 6:
             turn(feed)
         feed.close()
 
@@ -197,8 +197,8 @@ def test_a_hung_daemon_counts_as_lost_until_it_answers(
             assert told[2:] == [RootsUpdate((), 1, is_known=False)] * (number - 2), (
                 "it is waited for once"
             )
-        assert feed._link.connection
-        feed._link.connection.sendall(notice("go on"))
+        assert feed.link.connection
+        feed.link.connection.sendall(notice("go on"))
         turn_until(feed, 6, told)
         assert (names(told)[5], told[5].requests) == (["api"], 0)
         assert feed.deadline == math.inf

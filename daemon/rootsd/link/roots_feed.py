@@ -47,7 +47,7 @@ class RootsFeed(Generic[Root]):
         self._on_error = on_error
         self._on_outdated = on_outdated
         connect = partial(connect_to_daemon, _CONNECT_TIMEOUT_S)
-        self._link = DaemonLink(self._connected, self._unreachable, connect)
+        self.link = DaemonLink(self._connected, self._unreachable, connect)
         self._lines = LineReader(_MAX_RESPONSE_BYTES)
         self._has_given_up = False
         self._is_hung = False  # connected, but a response is overdue
@@ -55,40 +55,30 @@ class RootsFeed(Generic[Root]):
         self._response_due = math.inf
         self._outdated_until = math.inf
         # Treat the start like a loss a moment ago, so that requests wait for a daemon.
-        self._link.policy.connected()
-        self._link.policy.lost(time.monotonic(), useful=True)
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether a daemon is connected."""
-        return self._link.connection is not None
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the feed has ended, because a daemon cannot narrow its roots."""
-        return self._link.is_refused
+        self.link.policy.connected()
+        self.link.policy.lost(time.monotonic(), useful=True)
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""
-        return self._link.interest()
+        return self.link.interest()
 
     @property
     def deadline(self) -> float:
         """When to call `attend` even if no descriptor is ready."""
-        if self._link.connection is not None:
+        if self.link.connection is not None:
             return min(self._response_due, self._outdated_until)
-        policy = self._link.policy
+        policy = self.link.policy
         give_up = math.inf if self._has_given_up else policy.give_up_at
-        return min(give_up, self._link.retry_at, self._outdated_until)
+        return min(give_up, self.link.retry_at, self._outdated_until)
 
     def attend(self) -> None:
         """Do what is due. Call it when a descriptor is ready or the deadline has passed."""
-        self._link.attend()
-        if self._link.connection is not None:
-            self._link.send()
+        self.link.attend()
+        if self.link.connection is not None:
+            self.link.send()
             self._receive()
             self._check_timeout()
-        elif not self._has_given_up and self._link.policy.is_hopeless(time.monotonic()):
+        elif not self._has_given_up and self.link.policy.is_hopeless(time.monotonic()):
             self._give_up()
         if time.monotonic() >= self._outdated_until:
             # Daemons came and ended one after another, and none of them answered.
@@ -103,30 +93,30 @@ class RootsFeed(Generic[Root]):
             self._subscription.query_later()
             self._update(self._subscription.give_up())
             return
-        if self._link.connection is not None:
+        if self.link.connection is not None:
             self._send(self._subscription.query())
             self._check_timeout()
             return
         self._subscription.query_later()
         if self._has_given_up:
-            if not self._link.is_refused:
-                self._link.policy.asked(time.monotonic())
+            if not self.link.is_refused:
+                self.link.policy.asked(time.monotonic())
             self._update(self._subscription.give_up())
 
     def report(self, names: tuple[str, ...]) -> None:
         """Report to the daemon which roots the server has."""
         notification = self._subscription.report(names)
-        if self._link.connection is not None:
+        if self.link.connection is not None:
             self._send(notification)
 
     def propose(self, path: str) -> None:
         """Tell the daemon about a folder that is not approved, so that the user can decide."""
-        if self._link.connection is not None:
+        if self.link.connection is not None:
             self._send(encode(encode_proposed_folder(path)))
 
     def close(self) -> None:
         """Hang up."""
-        self._link.hang_up()
+        self.link.hang_up()
 
     def _connected(self) -> None:
         self._has_given_up = False
@@ -139,7 +129,7 @@ class RootsFeed(Generic[Root]):
         if self._has_given_up and self._error is None:
             self._on_error(error)  # The feed gave up before it knew the reason.
         self._error = error
-        if self._link.start_error is not None and not self._has_given_up:
+        if self.link.start_error is not None and not self._has_given_up:
             self._give_up()
 
     def _give_up(self) -> None:
@@ -173,11 +163,11 @@ class RootsFeed(Generic[Root]):
         self._on_roots(update)
 
     def _send(self, data: bytes) -> None:
-        self._link.outgoing += data
-        self._link.send()
+        self.link.outgoing += data
+        self.link.send()
 
     def _receive(self) -> None:
-        while (data := self._link.receive()) is not None:
+        while (data := self.link.receive()) is not None:
             if not data:
                 self._connection_lost()
                 return
@@ -187,7 +177,7 @@ class RootsFeed(Generic[Root]):
                     self._take(line)
             except RootsdError as error:
                 self._connection_lost()
-                self._link.refuse()
+                self.link.refuse()
                 self._error = error
                 self._give_up()
                 return
@@ -203,8 +193,8 @@ class RootsFeed(Generic[Root]):
             self._update(update)
 
     def _connection_lost(self) -> None:
-        self._link.hang_up()
+        self.link.hang_up()
         self._is_hung = False
         self._subscription.connection_lost()
         self._check_outdated()
-        self._link.policy.lost(time.monotonic(), useful=self._subscription.useful)
+        self.link.policy.lost(time.monotonic(), useful=self._subscription.useful)

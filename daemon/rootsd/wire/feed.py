@@ -97,26 +97,23 @@ class FeedReader:
     def read(self, data: bytes) -> Iterator[Connected | Changed]:
         """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
         self._lines.feed(data)
-        while (line := self._next_line()) is not None:
-            match parse(line):
-                case Notification(method, dict() as change) if method == CHANGE_METHOD:
-                    if not self.is_answered or change.get("number") != self._awaited:
-                        raise BadFeed("the daemon left out a change", _RESTART)
-                    self._awaited += 1
-                    yield Changed(change)
-                case Response(id_, dict() as result) if id_ == FOLLOW_ID:
-                    self.is_answered = True
-                    yield Connected(result)
-                case ErrorResponse(id_) as answer if id_ == FOLLOW_ID:
-                    raise _error_in(answer)
-                case Notification() | Response() | ErrorResponse():
-                    pass  # it answers another request, or comes from a newer daemon
-                case _:
-                    raise BadFeed("the daemon does not answer as expected", _RESTART)
-
-    def _next_line(self) -> bytes | None:
         try:
-            return self._lines.pop()
+            while (line := self._lines.pop()) is not None:
+                match parse(line):
+                    case Notification(method, dict() as change) if method == CHANGE_METHOD:
+                        if not self.is_answered or change.get("number") != self._awaited:
+                            raise BadFeed("the daemon left out a change", _RESTART)
+                        self._awaited += 1
+                        yield Changed(change)
+                    case Response(id_, dict() as result) if id_ == FOLLOW_ID:
+                        self.is_answered = True
+                        yield Connected(result)
+                    case ErrorResponse(id_) as answer if id_ == FOLLOW_ID:
+                        raise _error_in(answer)
+                    case Notification() | Response() | ErrorResponse():
+                        pass  # it answers another request, or comes from a newer daemon
+                    case _:
+                        raise BadFeed("the daemon does not answer as expected", _RESTART)
         except LineTooLong as error:
             raise BadFeed("the daemon sent a message that is too long", _RESTART) from error
 
