@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.ui.app import CHALLENGE_NOTICE
+from rootsd.cli.ui.daemon_turns import CHALLENGE_NOTICE
 from support.guarded_daemon import GuardedDaemon, guarded_daemon
 from support.process_launcher import ROOTSD
 

@@ -1,29 +1,21 @@
-"""The screen: the lists, the details, and what the keys do."""
+"""The screen: the lists, and the actions of the keys."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shlex
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any, ClassVar
 
 from msgspec import Struct
-from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
+from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input
 from textual.worker import Worker, get_current_worker
 
-from rootsd.cli.answers import control_client
 from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
 from rootsd.cli.answers.decisions import also_published
 from rootsd.cli.text.layout import width
@@ -31,8 +23,9 @@ from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
-from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow
-from rootsd.cli.ui.details import Paragraph
+from rootsd.cli.ui.board import Board, PanelKind, ProjectRow
+from rootsd.cli.ui.daemon_turns import DaemonTurns
+from rootsd.cli.ui.details_pane import DetailsPane
 from rootsd.cli.ui.dialogs import (
     ApproveDialog,
     ConfirmDialog,
@@ -41,55 +34,23 @@ from rootsd.cli.ui.dialogs import (
     TextDialog,
     described,
 )
+from rootsd.cli.ui.keys import BINDINGS, help_text, key_words
 from rootsd.cli.ui.live import LiveLink
 from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
+from rootsd.cli.ui.plain_terminal import open_in_editor
 from rootsd.cli.ui.screen_face import Confirm, ScreenFace
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
-from rootsd.cli.ui.widgets import Bar, RowList, TextView, Word
+from rootsd.cli.ui.widgets import Bar, RowList, Word
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.link import rpc
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.feed import Away, Changed, Connected, FeedEvent
-from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
-from rootsd.wire.projects import ShowQuery, WhyQuery
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.projects import WhyQuery
 
-CHALLENGE_NOTICE = "Confirm the command of the screen here, or press ^C:"
 WIDE = 110
 """From this width on, the three lists are side by side."""
-
-_HELP = (
-    ("arrows, j k", "move"),
-    ("Tab, h l, 1 2 3", "go to another list"),
-    ("/", "search: type words, then Enter; Esc ends the search"),
-    ("space, *", "select a project, or all that are shown"),
-    ("a", "approve: name, tags, read-only, duration"),
-    ("d", "deny, or revoke an approval"),
-    ("u", "undo the last command"),
-    ("w", "why: the reasons for a verdict"),
-    ("f", "focus: narrow sessions to a tag"),
-    ("e", "open the folder in $VISUAL or $EDITOR"),
-    ("y", "copy the path"),
-    ("q", "quit"),
-    ("mouse", "click a row, its start to select it, or a word of the bars"),
-)
-# In the order in which they are left out on a narrow screen, the last one first.
-_KEYS = (
-    Word("a approve", "approve"),
-    Word("d deny", "deny"),
-    Word("␣ select", "mark"),
-    Word("/ search", "search"),
-    Word("u undo", "undo"),
-    Word("w why", "why"),
-    Word("? help", "help"),
-    Word("q quit", "quit"),
-    Word("f focus", "focus_tag"),
-    Word("e edit", "edit"),
-    Word("y copy", "copy"),
-)
 
 _NOTHING: Mapping[PanelKind, str] = {
     PanelKind.PENDING: "No project needs a decision.",
@@ -119,23 +80,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     CSS = CSS
     TITLE: str | None = "rootsd ui"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+c", "quit", show=False),
-        Binding("ctrl+z", "suspend_process", show=False),
-        Binding("a", "approve", show=False),
-        Binding("d", "deny", show=False),
-        Binding("u", "undo", show=False),
-        Binding("w", "why", show=False),
-        Binding("e", "edit", show=False),
-        Binding("y", "copy", show=False),
-        Binding("f", "focus_tag", show=False),
-        Binding("slash", "search", show=False),
-        Binding("escape", "end_search", show=False),
-        Binding("question_mark", "help", show=False),
-        Binding("h,left", "go(-1)", show=False),
-        Binding("l,right", "go(1)", show=False),
-        *(Binding(str(n), f"go_to({n - 1})", show=False) for n in (1, 2, 3)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
 
     def __init__(self) -> None:
         super().__init__(ansi_color=True)
@@ -146,16 +91,10 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         self._incoming = self.board
         self._away: RootsdError | None = None
         self._is_drawing = False
-        self._turn = asyncio.Lock()  # commands reach the daemon in the order of their keys
-        self._shown: Sequence[Paragraph] = ()
-        self._problem = ""
+        self._daemon = DaemonTurns(self, self.link)
         self._denying: Worker[object] | None = None
-        self._selected: Row | Sequence[Target] | None = None
-        self._is_reading = False
-        self._identities: dict[ProjectRow, str] = {}
         self._lists = {kind: RowList(kind) for kind in PanelKind}
-        self._details = TextView(id_="details")
-        self._details.border_title = "Details"
+        self._details = DetailsPane(self._daemon.ask)
         self._search = Input(placeholder="words to search for", id="search", compact=True)
         self._heading = Bar(self._heading_words, "heading")
         self._status_bar = Bar(self._status_words, "status")
@@ -168,7 +107,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         yield self._details
         yield self._search
         yield self._status_bar
-        yield Bar(self._key_words, "keys")
+        yield Bar(key_words, "keys")
 
     def on_mount(self) -> None:
         """Begin to follow the daemon."""
@@ -248,18 +187,6 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     def _status_words(self, _: int) -> list[Word]:
         return [Word(" "), Word(self.status.text, tone=self.status.tone)]
 
-    def _key_words(self, room: int) -> list[Word]:
-        shown: list[Word] = []
-        for word in _KEYS:
-            cells = sum(len(each.text) for each in shown) + len(word.text) + 2
-            if cells <= room:
-                key, _, rest = word.text.partition(" ")
-                shown += [
-                    Word(key, word.action, Tone.COMMAND),
-                    Word(f" {rest}  ", word.action),
-                ]
-        return shown
-
     # The lists and the details
 
     @property
@@ -273,7 +200,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
             self.active = self.focused.kind
             self._mark_active()
             self._heading.refresh()
-            self._show_details()
+            self._details.show_selected(self._rows, self._why_empty())
 
     def _mark_active(self) -> None:
         """Show the active list on a narrow screen, which has room for one."""
@@ -283,90 +210,14 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         """Show the details of another row."""
         if message.rows is self._rows:
-            self._show_details()
-
-    def _show_details(self) -> None:
-        """Show the marked projects, or the row under the cursor, and read its details."""
-        marked = self._rows.marked
-        selected = marked or self._rows.current
-        if selected is not None and selected == self._selected:
-            return
-        self._selected = selected
-        match selected:
-            case None:
-                self._describe([Paragraph("", self._why_empty())])
-            case ProjectRow():
-                self._describe(details.about_row(selected, "reading the folder"))
-            case SessionRow():
-                self._describe(details.about_session(selected, ()))
-            case _:
-                self._describe(details.about_marked([target.row for target in marked]))
-        if isinstance(selected, ProjectRow | SessionRow) and not self._is_reading:
-            self._is_reading = True
-            begin: Job = self._read_details
-            self.run_worker(begin)
-
-    def _describe(self, paragraphs: Sequence[Paragraph]) -> None:
-        """Show these details, below a problem that has no room in the status line."""
-        self._shown = paragraphs
-        problem = [Paragraph("problem", self._problem, Tone.BAD)] if self._problem else []
-        self._details.show([*problem, *paragraphs])
+            self._details.show_selected(self._rows, self._why_empty())
 
     def _why_empty(self) -> str:
         if self._rows.typed:
             return "The search finds nothing. Esc ends it."
         return _NOTHING[self.active] if self.board.is_complete else ""
 
-    async def _read_details(self) -> None:
-        """Read the details of the selected row. If it changes meanwhile, read again."""
-        row = None
-        while row is not self._selected and isinstance(self._selected, ProjectRow | SessionRow):
-            row = self._selected
-            try:
-                paragraphs = await self._details_of(row)
-            except RootsdError as error:
-                paragraphs = [Paragraph("", error.message, Tone.BAD)]
-                if isinstance(row, ProjectRow):
-                    paragraphs += details.about_row(row, "the folder could not be read")
-            if row is self._selected:
-                self._describe(paragraphs)
-        self._is_reading = False
-
-    async def _details_of(self, row: ProjectRow | SessionRow) -> list[Paragraph]:
-        if isinstance(row, SessionRow):
-            roots = await self._ask(SessionRootsQuery(row.id))
-            return details.about_session(row, roots["items"])
-        (item,) = (await self._ask(ShowQuery("/", (row.id,))))["items"]
-        self._identities = {row: item.get("identity", "")}
-        return details.about_project(item)
-
     # Commands
-
-    async def _ask(self, request: ControlRequest) -> dict[str, Any]:
-        """Send a request in a thread. Raises RootsdError."""
-        return await asyncio.to_thread(self.link.call, request)
-
-    async def _read(self, request: ControlRequest) -> dict[str, Any]:
-        """Send a request after the commands before it. Raises RootsdError."""
-        async with self._turn:
-            return await self._ask(request)
-
-    async def _order(self, order: ControlRequest) -> dict[str, Any]:
-        """Send an order in its turn. If the guard asks for a word, leave the screen for it.
-
-        The word of the first challenge was drawn over the screen. So the order is sent again, and
-        the daemon shows another word on the plain terminal.
-        """
-        async with self._turn:
-            try:
-                return await self._ask(order)
-            except rpc.DaemonError as error:
-                if error.challenge is None:
-                    raise
-                with self._plain_terminal(signal.default_int_handler):
-                    sys.stdout.write(f"{CHALLENGE_NOTICE}\n")
-                    sys.stdout.flush()
-                    return control_client.call(order)
 
     def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a command. Its error goes to the status line."""
@@ -396,36 +247,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         self.status = Status(label, tone)
         self._status_bar.refresh()
         is_long = tone is Tone.BAD and width(label) >= self.size.width
-        if is_long or self._problem:
-            self._problem = text if is_long else ""
-            self._describe(self._shown)
-
-    @contextmanager
-    def _plain_terminal(
-        self, on_interrupt: Callable[[int, FrameType | None], Any] | signal.Handlers
-    ) -> Iterator[None]:
-        """Leave the screen, so that another program or a question has the terminal.
-
-        What was typed ahead is dropped, because it may have been meant for that program.
-        """
-        before = signal.getsignal(signal.SIGINT)
-        failure: RootsdError | KeyboardInterrupt | None = None
-        try:
-            with self.suspend():
-                signal.signal(signal.SIGINT, on_interrupt)
-                try:
-                    yield
-                except (RootsdError, KeyboardInterrupt) as error:
-                    failure = (
-                        error  # raised below: an error within `suspend` leaves the screen off
-                    )
-                finally:
-                    signal.signal(signal.SIGINT, before)
-                    self.drop_typed_ahead()
-        except SuspendNotSupported as error:
-            raise RootsdError("this needs a terminal of its own", "rootsd review") from error
-        if failure is not None:
-            raise failure
+        self._details.show_problem(text if is_long else "")
 
     def _targets(self) -> list[Target]:
         """Return the marked projects, or the one under the cursor, as the person saw them."""
@@ -434,7 +256,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         row = self._rows.current
         if not isinstance(row, ProjectRow):
             return []
-        return [Target(row, self._identities.get(row, row.identity))]
+        return [Target(row, self._details.identity_of(row))]
 
     def _targets_or_say(self) -> list[Target]:
         targets = self._targets()
@@ -446,7 +268,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         """Approve the selection, after a dialog."""
         if targets := self._targets_or_say():
             order = orders.approval_of(targets)
-            dialog = ApproveDialog(targets, self._read)
+            dialog = ApproveDialog(targets, self._daemon.read)
             dialog.open_on(self)
             leaving = () if self._rows.kind is PanelKind.ROOTS else order.refs
             self._decide(order, dialog, dialog.confirm, leaving)
@@ -497,7 +319,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         leaving: Collection[str] | None = None,
     ) -> Worker[object]:
         """Begin a decision. An error goes to its dialog until the person has answered that."""
-        face = ScreenFace(self._read, self._order, confirm, self._rows, leaving)
+        face = ScreenFace(self._daemon.read, self._daemon.order, confirm, self._rows, leaving)
 
         async def deciding() -> None:
             with self._reporting():
@@ -527,7 +349,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     async def _why(self, row: ProjectRow, dialog: TextDialog) -> None:
         try:
-            await dialog.show(details.about_why(await self._read(WhyQuery(row.path))))
+            await dialog.show(details.about_why(await self._daemon.read(WhyQuery(row.path))))
         except RootsdError as error:
             await dialog.fail(error)
 
@@ -541,7 +363,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         request = await dialog.ask()
         if request is None:
             return
-        focus = await self._order(request)
+        focus = await self._daemon.order(request)
         count = pluralize(len(focus["roots"]), "root")
         on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
         self._say(f"{on}: sessions see {count}.", Tone.GOOD)
@@ -551,16 +373,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         row = self._rows.current
         if isinstance(row, ProjectRow):
             with self._reporting():
-                self._edit(row)
-
-    def _edit(self, row: ProjectRow) -> None:
-        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-        if not editor:
-            raise RootsdError("neither VISUAL nor EDITOR is set", "export EDITOR=vi")
-        if not row.path.startswith("/"):
-            raise RootsdError("this root is no folder")
-        with self._plain_terminal(signal.SIG_IGN):
-            _run_editor(editor, row.path)
+                open_in_editor(self, row)
 
     def action_copy(self) -> None:
         """Copy the path of the row to the clipboard of the terminal."""
@@ -579,8 +392,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         """Show the keys."""
         dialog = TextDialog("Keys")
         dialog.open_on(self)
-        keys = [Paragraph(f"{key:<18}", effect) for key, effect in _HELP]
-        self._run(partial(dialog.show, keys))
+        self._run(partial(dialog.show, help_text()))
 
     # Moving and searching
 
@@ -629,17 +441,6 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     def _leave_search(self) -> None:
         self.screen.set_focus(self._rows)  # first, because the focus leaves a hidden widget
         self._search.remove_class("shown")
-
-
-def _run_editor(editor: str, folder: str) -> None:
-    """Run the command line `editor` on a folder, and wait for it. Raises RootsdError."""
-    try:
-        # The person chose this program, and the folder is one argument.
-        done = subprocess.run([*shlex.split(editor), folder], check=False)  # noqa: S603
-    except (OSError, ValueError) as error:
-        raise RootsdError(f"the editor cannot be started: {error}") from error
-    if done.returncode:
-        raise RootsdError(f"the editor ended with status {done.returncode}")
 
 
 def _outcome(decided: Decided[Any]) -> str:
