@@ -157,6 +157,11 @@ def test_worktrees_made_later_inherit_from_a_main_checkout_approved_by_a_rule(
     assert young.catalog.roots.keys() == {MAIN, TREE}
 
 
+def test_a_worktree_that_is_found_with_its_checkout_existed_before_the_approval() -> None:
+    found = [seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN)]
+    assert plan(NOTHING_KNOWN, found, NOW).catalog.roots.keys() == {MAIN}
+
+
 def test_worktrees_do_not_chain() -> None:
     second = b"/v/second"
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rootsd.core.changes import ChangeVerb
-from rootsd.core.errors import DeniedHere, NameTaken
+from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace
 from rootsd.core.inputs import (
     AddRule,
     Approve,
@@ -19,7 +19,17 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Verdict
 from rootsd.core.plan import plan
-from support.core_samples import ANN, HOME, LATER, NOTHING_KNOWN, NOW, identity, seen
+from support.core_samples import (
+    ANN,
+    HOME,
+    LATER,
+    NOTHING_KNOWN,
+    NOW,
+    PLACES,
+    after,
+    identity,
+    seen,
+)
 
 SRC = HOME + b"/src"
 API = SRC + b"/api"
@@ -61,6 +71,14 @@ def test_an_approval_is_not_restored_below_a_denial_or_with_a_used_name() -> Non
     taken = plan(undecided, [approve(WORKTREE, 2, "api")], NOW).catalog
     with pytest.raises(NameTaken):
         plan(taken, [restore], LATER)
+
+
+def test_an_approval_is_not_restored_in_a_place_that_is_refused_since() -> None:
+    done = after(NOTHING_KNOWN, seen(API, 1), approve(API))
+    denied = after(done, Deny(API, ANN)).with_places(PLACES._replace(own=(API,)))
+    order = Restore(API, denied.projects[API].ruling, done.projects[API].ruling, ANN)
+    with pytest.raises(RefusedPlace):
+        plan(denied, [order], LATER)
 
 
 def test_undoing_a_denial_affects_projects_below() -> None:
