@@ -28,7 +28,7 @@ from bench.measuring import (
     times,
     version_of,
 )
-from rootsd.core.model import Identity, Parent, ProjectKind
+from rootsd.core.model import Identity, Parent
 from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.identity import identify
@@ -39,6 +39,7 @@ from rootsd.disk.walk import FolderListing, Walker, WalkFolder, read_stamp
 from rootsd.vcs.verify import RootVerifier
 from rootsd.watch.polling import PollingWatcher
 from support.sizes import Sizes
+from support.tree_observers import RecordingObserver
 
 SCAN = "rootsd: scan"
 FIRST = "rootsd: first scan, into a tree"
@@ -50,17 +51,6 @@ C_WALK = "C walk, one thread"
 C_ASKING = "C walk, one thread, lists no checkout either"
 FD = "fd -HI -g .git --prune"
 C_SOURCE = Path(__file__).with_name("cwalk.c")
-
-
-class _Nobody:
-    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        """Not timed here."""
-
-    def remembered(self, path: bytes) -> None:
-        """Not timed here."""
-
-    def lost(self, path: bytes) -> None:
-        """Not timed here."""
 
 
 def catch_up(tree: ParentTree) -> None:
@@ -88,7 +78,7 @@ class Contest:
         self.verifier.verify(self.roots)
 
     def _new_tree(self) -> ParentTree:
-        return ParentTree(self.parent, self.rules, PollingWatcher(), _Nobody())
+        return ParentTree(self.parent, self.rules, PollingWatcher(), RecordingObserver())
 
     def _walk(self) -> list[FolderListing]:
         top = WalkFolder(self.forest.top, self.parent.depth, top=True)

@@ -158,7 +158,7 @@ def test_worktrees_made_later_inherit_from_a_main_checkout_approved_by_a_rule(
 
 
 def test_a_worktree_that_is_found_with_its_checkout_existed_before_the_approval() -> None:
-    found = [seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN)]
+    found: list[Input] = [seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN)]
     assert plan(NOTHING_KNOWN, found, NOW).catalog.roots.keys() == {MAIN}
 
 

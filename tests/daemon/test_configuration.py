@@ -21,10 +21,12 @@ from rootsd.daemon.configuration import (
     describe_changes,
 )
 from support.sample_decisions import PERSON
+from support.taken_values import TakenValues
 
 HANG_GUARD = 30
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 pytestmark = pytest.mark.needs("linux")
+Taken = TakenValues[Config, Sequence[AuditNote]]
 
 
 @pytest.fixture
@@ -35,33 +37,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class TakenConfiguration:
-    """Collects the configurations that take effect, and lets a test wait for one."""
-
-    def __init__(self) -> None:
-        self.configs: list[Config] = []
-        self.changes: list[AuditNote] = []
-        self._news = anyio.Event()
-
-    async def over(self, config: Config, changes: Sequence[AuditNote]) -> None:
-        self.configs.append(config)
-        self.changes += changes
-        self._news.set()
-        self._news = anyio.Event()
-
-    async def until(self, fits: Callable[[Config], bool]) -> None:
-        """Wait until the configuration in force passes `fits`."""
-        with anyio.fail_after(HANG_GUARD):
-            while not self.configs or not fits(self.configs[-1]):
-                await self._news.wait()
-
-
 @asynccontextmanager
-async def following(file: Path) -> AsyncIterator[tuple[ReloadableConfig, TakenConfiguration]]:
+async def following(file: Path) -> AsyncIterator[tuple[ReloadableConfig, Taken]]:
     configuration = ReloadableConfig(
         bytes(file), read_config(bytes(file)), lambda: NOON, debounce_s=0.01
     )
-    taken = TakenConfiguration()
+    taken = Taken()
     async with anyio.create_task_group() as group:
         group.start_soon(configuration.keep_reloading, taken.over)
         await anyio.lowlevel.checkpoint()
@@ -93,12 +74,12 @@ async def test_a_change_before_the_start_of_following_takes_effect(home: Path) -
     file = home / "config.toml"
     configuration, taken = (
         ReloadableConfig(bytes(file), Config(), lambda: NOON),
-        TakenConfiguration(),
+        Taken(),
     )
     file.write_text(parent(home / "a"))
     async with anyio.create_task_group() as group:
         await group.start(configuration.keep_reloading, taken.over)
-        assert [has(home / "a")(config) for config in taken.configs] == [True]
+        assert [has(home / "a")(config) for config in taken.values] == [True]
         group.cancel_scope.cancel()
 
 
@@ -148,7 +129,7 @@ async def test_an_invalid_file_changes_nothing_and_is_reported_until_fixed(
         (told,) = configuration.degraded()
         assert "line 3, key parent[0].dpeth: there is no such key; did you mean depth?" in told
         assert has(home / "a")(configuration.config)
-        assert taken.configs == []
+        assert taken.values == []
         file.write_text(parent(home / "a", "depth = 2\n"))
         await taken.until(lambda config: config.parents[0].depth == 2)
         assert configuration.degraded() == []
@@ -162,7 +143,7 @@ async def test_a_changed_comment_changes_only_the_text_in_force(
     file.write_text(parent(home / "a"))
     configuration, taken = (
         ReloadableConfig(bytes(file), Config(), lambda: NOON),
-        TakenConfiguration(),
+        Taken(),
     )
     await configuration.reload(taken.over)
     first = configuration.status()["checksum"]
@@ -178,11 +159,11 @@ async def test_an_unchanged_file_is_not_applied_again(home: Path) -> None:
     file.write_text(parent(home / "a"))
     configuration, taken = (
         ReloadableConfig(bytes(file), Config(), lambda: NOON),
-        TakenConfiguration(),
+        Taken(),
     )
     await configuration.reload(taken.over)
     await configuration.reload(taken.over)
-    assert len(taken.configs) == 1
+    assert len(taken.values) == 1
 
 
 async def test_changes_are_recorded_with_the_caller(home: Path) -> None:
@@ -190,12 +171,12 @@ async def test_changes_are_recorded_with_the_caller(home: Path) -> None:
     a, b = bytes(home / "a"), bytes(home / "b")
     configuration, taken = (
         ReloadableConfig(bytes(file), Config(), lambda: NOON),
-        TakenConfiguration(),
+        Taken(),
     )
     for path, depth in (("a", 2), ("a", 2), ("a", 3), ("b", 2)):
         file.write_text(parent(home / path, f"depth = {depth}\n"))
         await configuration.reload(taken.over, PERSON)
-    assert taken.changes == [
+    assert [change for changes in taken.notes for change in changes] == [
         AuditNote(ChangeVerb.PARENT_ADDED, text_of(a), PERSON),
         AuditNote(ChangeVerb.CONFIGURATION_CHANGED, f"parent {home}/a changed: depth", PERSON),
         AuditNote(ChangeVerb.PARENT_ADDED, text_of(b), PERSON),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,32 +16,14 @@ from rootsd.config.policy import load_policy
 from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.policy import ReloadablePolicy
+from support.taken_values import TakenValues
 
 HANG_GUARD = 30
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 VALID = "version = 1\n"
 REQUIRED = VALID + "[confine]\nrequired = true\n"
+Taken = TakenValues[MachinePolicy, str]
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("root")]
-
-
-class TakenPolicies:
-    """Collects the policies that take effect, and lets a test wait for one."""
-
-    def __init__(self) -> None:
-        self.policies: list[MachinePolicy] = []
-        self.summaries: list[str] = []
-        self._news = anyio.Event()
-
-    async def over(self, policy: MachinePolicy, summary: str) -> None:
-        self.policies.append(policy)
-        self.summaries.append(summary)
-        self._news.set()
-        self._news = anyio.Event()
-
-    async def until(self, fits: Callable[[MachinePolicy], bool]) -> None:
-        with anyio.fail_after(HANG_GUARD):
-            while not self.policies or not fits(self.policies[-1]):
-                await self._news.wait()
 
 
 @pytest.fixture
@@ -51,9 +33,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def following(file: Path) -> AsyncIterator[tuple[ReloadablePolicy, TakenPolicies]]:
+async def following(file: Path) -> AsyncIterator[tuple[ReloadablePolicy, Taken]]:
     policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON, retry_s=0.01)
-    taken = TakenPolicies()
+    taken = Taken()
     async with anyio.create_task_group() as group:
         await group.start(policy.keep_reloading, taken.over)
         yield policy, taken
@@ -80,7 +62,7 @@ async def test_a_policy_that_appears_changes_and_goes_takes_effect(file: Path) -
         os.unlink(file)
         await taken.until(lambda found: found is NO_POLICY)
         assert policy.status() is None
-    assert taken.summaries[-1] == "no policy"
+    assert taken.notes[-1] == "no policy"
 
 
 async def test_a_broken_policy_takes_effect_and_is_repaired_by_a_mode_alone(
@@ -114,12 +96,12 @@ async def test_a_file_of_another_user_is_broken_until_root_owns_it(file: Path) -
 async def test_a_reload_without_a_change_applies_nothing(file: Path) -> None:
     write(file, VALID)
     policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON)
-    taken = TakenPolicies()
+    taken = Taken()
     await policy.reload(taken.over)
-    assert taken.policies == []
+    assert taken.values == []
     write(file, "")
     await policy.reload(taken.over)
-    assert [bool(found.problem) for found in taken.policies] == [True]
+    assert [bool(found.problem) for found in taken.values] == [True]
 
 
 @pytest.mark.parametrize(("text", "is_closed"), [(VALID, False), (REQUIRED, True), ("", True)])

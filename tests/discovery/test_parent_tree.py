@@ -15,24 +15,9 @@ from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import WatchOutcome, WatchPurpose
 from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
+from support.tree_observers import RecordingObserver
 
 FOUND, MADE, MOVED = Arrival.FOUND, Arrival.CREATED, Arrival.MOVED
-
-
-class RecordingObserver:
-    """A `TreeObserver` that records its calls."""
-
-    def __init__(self) -> None:
-        self.reported: list[tuple[bytes, ProjectKind | None, Arrival | None]] = []
-
-    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        self.reported.append((path, kind, arrival))
-
-    def remembered(self, path: bytes) -> None:
-        """Count the projects from a saved tree; `found` follows."""
-
-    def lost(self, path: bytes) -> None:
-        self.reported.append((path, None, None))
 
 
 class TreeHarness:

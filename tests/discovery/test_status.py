@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.model import Parent, ProjectKind, ScanCoverage
+from rootsd.core.model import Parent, ScanCoverage
 from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.discovery.status import ParentState, report_for
@@ -15,22 +15,12 @@ from rootsd.watch.events import Watcher, WatchOutcome
 from rootsd.watch.polling import PollingWatcher
 from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
-
-
-class _NoObserver:
-    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        pass
-
-    def remembered(self, path: bytes) -> None:
-        pass
-
-    def lost(self, path: bytes) -> None:
-        pass
+from support.tree_observers import RecordingObserver
 
 
 def _tree(top: Path, watcher: Watcher) -> ParentTree:
     parent = Parent(raw(top))
-    tree = ParentTree(parent, WalkRules.of(parent), watcher, _NoObserver())
+    tree = ParentTree(parent, WalkRules.of(parent), watcher, RecordingObserver())
     tree.explore(Arrival.FOUND)
     return tree
 

@@ -120,7 +120,6 @@ class AgentWorld:
         script: Sequence[Step],
         servers: Servers,
         folder: Path,
-        seconds: float = HANG_GUARD_S,
         where: Group = Group.OWN,
     ) -> ScriptedModel:
         """Run `program` until the script is at its end, and return the model.
@@ -129,7 +128,7 @@ class AgentWorld:
         """
         model = self.model(script)
         try:
-            done = self.start(program, model, servers, folder, where).wait(seconds)
+            done = self.start(program, model, servers, folder, where).wait(HANG_GUARD_S)
         finally:
             model.close()
         missing = [step for number, step in enumerate(script) if number not in model.results]

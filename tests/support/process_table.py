@@ -108,9 +108,7 @@ class ProcessTable(ProcessView):
         """Return the word of the last challenge."""
         return self.shown[-1].rpartition("Type ")[2].split()[0]
 
-    def guard(
-        self, note: Callable[[AuditRecord], Awaitable[None]], guard: Guard = Guard.AGENTS
-    ) -> CommandGuard:
+    def guard(self, note: Callable[[AuditRecord], Awaitable[None]]) -> CommandGuard:
         """Return a guard that reads these processes."""
 
         def recorder(verb: ChangeVerb) -> AttemptRecorder:
@@ -118,7 +116,7 @@ class ProcessTable(ProcessView):
             return AttemptRecorder(verb, summary, note, lambda: self.seconds, lambda: NOON)
 
         return CommandGuard(
-            guard,
+            Guard.AGENTS,
             view=self,
             note=note,
             connected=lambda: self.connected,

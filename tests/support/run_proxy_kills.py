@@ -56,12 +56,7 @@ class Outcome:
         return self.answered + self.refused < CALLS
 
 
-def a_round(
-    line: Sequence[str],
-    victim: Victim,
-    chance: random.Random,
-    patience: float = HANG_GUARD_S,
-) -> Outcome:
+def a_round(line: Sequence[str], victim: Victim, chance: random.Random) -> Outcome:
     """Start the proxy `line`, let its client send everything, and kill the `victim`."""
     mark = str(chance.random())
     with started(list(line), **{_MARK: mark}) as client:
@@ -75,7 +70,7 @@ def a_round(
         heard = _heard(client, victim)
         client.process.kill()  # a running server ignores the end of its input
         client.process.wait(HANG_GUARD_S)
-    _, left = psutil.wait_procs(processes_with(_MARK, mark), patience)
+    _, left = psutil.wait_procs(processes_with(_MARK, mark), HANG_GUARD_S)
     return Outcome(heard[True], heard[False], left)
 
 

@@ -14,6 +14,7 @@ from rootsd.watch.events import WatchPurpose
 from support.engine_harness import OpenWorld
 from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
+from support.tree_observers import RecordingObserver
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -73,29 +74,15 @@ def test_a_restored_tree_watches_for_declarations(tmp_path: Path) -> None:
     mono = fake_repository(tmp_path / "mono")
     (mono / "package.json").write_text("{}")
     parent = Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS)
-    first = ParentTree(parent, WalkRules.of(parent), RecordingWatcher(), _Sink())
+    first = ParentTree(parent, WalkRules.of(parent), RecordingWatcher(), RecordingObserver())
     first.explore(Arrival.FOUND)
     watcher = RecordingWatcher()
-    again = ParentTree(parent, WalkRules.of(parent), watcher, _Sink())
+    again = ParentTree(parent, WalkRules.of(parent), watcher, RecordingObserver())
     again.use_snapshot(first.snapshot())
     again.explore(Arrival.FOUND)
     assert (raw(mono), WatchPurpose.MEMBERS) in watcher.watched
     again.abandon()
     assert (raw(mono), WatchPurpose.MEMBERS) not in watcher.watched
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.found_paths: set[bytes] = set()
-
-    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        self.found_paths.add(path)
-
-    def remembered(self, path: bytes) -> None:
-        """`found` follows."""
-
-    def lost(self, path: bytes) -> None:
-        self.found_paths.discard(path)
 
 
 def test_a_saved_tree_keeps_its_members(tmp_path: Path) -> None:
@@ -105,13 +92,13 @@ def test_a_saved_tree_keeps_its_members(tmp_path: Path) -> None:
     parent = Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS)
 
     def explored(before: ParentTree | None) -> tuple[ParentTree, set[bytes]]:
-        sink = _Sink()
+        sink = RecordingObserver()
         tree = ParentTree(parent, WalkRules.of(parent), RecordingWatcher(), sink)
         tree.use_snapshot(before.snapshot() if before is not None else None)
         tree.explore(Arrival.FOUND)
         while tree.has_deferred_work():
             tree.catch_up(100)
-        return tree, sink.found_paths
+        return tree, sink.present
 
     first, found = explored(None)
     _, again = explored(first)
