@@ -94,7 +94,9 @@ def proposed(proposals: ProposalTimes, path: Path, exited: float) -> float:
 def discovering(src: Path) -> Iterator[ProposalTimes]:
     """Discovery as in the daemon, in this process."""
     proposals = ProposalTimes()
-    discovery = Discovery(report=proposals.report, on_status=proposals.on_status)
+    discovery = Discovery(
+        report=proposals.report, on_status=proposals.on_status, on_death=lambda: None
+    )
     discovery.start([Parent(raw(src))], {})
     discovery.scan(None).result(HANG_S)
     try:

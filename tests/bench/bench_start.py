@@ -79,7 +79,7 @@ def discovery(forest: Forest, index: Path | None = None) -> Started:
             watching.set()
 
     begin = time.perf_counter()
-    ours = Discovery(report=report, on_status=note, index=index)
+    ours = Discovery(report=report, on_status=note, on_death=lambda: None, index=index)
     ours.start([Parent(forest.top)], {})
     assert watching.wait(HANG_GUARD_S)
     took = time.perf_counter() - begin

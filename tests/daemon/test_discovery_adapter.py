@@ -44,7 +44,7 @@ async def running_adapter(
         expiries=no_expiries(),
         now=lambda: NOON,
     )
-    surveyor = DiscoveryAdapter(ledger)
+    surveyor = DiscoveryAdapter(ledger, lambda: None)
     async with anyio.create_task_group() as group:
         group.start_soon(surveyor.forward_observations)
         group.start_soon(surveyor.follow_roots)

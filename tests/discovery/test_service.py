@@ -62,6 +62,7 @@ def start(observed: ReportCollector, src: Path) -> Iterator[Start]:
         discovery = Discovery(
             report=observed.report,
             on_status=observed.on_status,
+            on_death=observed.on_death,
             dependencies=DiscoveryDependencies(**dependencies),  # type: ignore[arg-type]
         )
         running.append(discovery)
@@ -389,7 +390,12 @@ def test_a_restart_reports_the_saved_projects_again(src: Path, tmp_path: Path) -
     index, expected = tmp_path / "index", {raw(src / f"r{number}") for number in range(100)}
     for _ in range(2):
         observed = ReportCollector()
-        discovery = Discovery(report=observed.report, on_status=observed.on_status, index=index)
+        discovery = Discovery(
+            report=observed.report,
+            on_status=observed.on_status,
+            on_death=observed.on_death,
+            index=index,
+        )
         discovery.start([Parent(raw(src))], {})
         observed.wait_for(*expected)
         discovery.stop()

@@ -137,6 +137,7 @@ class SteppedDiscovery(Discovery):
         super().__init__(
             report=self.known.report,
             on_status=lambda _status: None,
+            on_death=lambda: None,
             dependencies=dependencies,
             index=index,
         )

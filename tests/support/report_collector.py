@@ -14,12 +14,13 @@ HANG_S = 30.0
 
 
 class ReportCollector:
-    """Provides the callbacks `report` and `on_status` for discovery."""
+    """Provides the callbacks `report`, `on_status`, and `on_death` for discovery."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.all: list[Observation] = []
         self.status: tuple[ParentReport, ...] = ()
+        self._has_died = False
 
     def report(self, observations: Sequence[Observation]) -> None:
         """Take a batch of reports."""
@@ -33,10 +34,17 @@ class ReportCollector:
             self.status = status
             self._changed.notify_all()
 
+    def on_death(self) -> None:
+        """Note that a bug ended discovery, so that nobody waits for it."""
+        with self._changed:
+            self._has_died = True
+            self._changed.notify_all()
+
     def wait(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds` returns true. It is called after each batch and each status."""
         with self._changed:
-            if not self._changed.wait_for(holds, HANG_S):
+            self._changed.wait_for(lambda: self._has_died or holds(), HANG_S)
+            if not holds():
                 raise AssertionError(f"never came: {self.all} {self.status}")
 
     def live(self) -> dict[bytes, ProjectObserved]:

@@ -73,7 +73,7 @@ def _discover(parent: bytes) -> dict[bytes, str]:
             told.update((one.path, _in_words(one)) for one in observations)
             heard.notify_all()
 
-    discovery = Discovery(report=report, on_status=lambda _: None)
+    discovery = Discovery(report=report, on_status=lambda _: None, on_death=lambda: None)
     discovery.start([Parent(parent)], {})
     try:
         discovery.scan(parent).result(HANG_GUARD)

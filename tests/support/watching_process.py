@@ -37,7 +37,10 @@ observed = ReportCollector()
 def start(*parents, mounts=MountPolicy.NONE, **dependencies):
     dependencies = DiscoveryDependencies(**dependencies)
     discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, dependencies=dependencies
+        report=observed.report,
+        on_status=observed.on_status,
+        on_death=observed.on_death,
+        dependencies=dependencies,
     )
     discovery.start([Parent(raw(parent), mounts=mounts) for parent in parents], {})
     discovery.scan(None).result(HANG_S)

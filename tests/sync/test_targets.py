@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,12 +32,22 @@ def published(*paths: str, **changes: object) -> list[dict[str, Any]]:
     return [an_item(path, **{"path": path, **roots, **changes}) for path in paths]
 
 
+def choose(
+    denied: list[dict[str, Any]],
+    published: list[dict[str, Any]],
+    tag: str | None,
+    is_written: Callable[[str], bool] = lambda _: False,
+) -> AccessLists:
+    """Return the lists for a client. Its own list has the paths that `is_written` says."""
+    return choose_access(denied, published, tag, is_written)
+
+
 def test_denials_are_written_without_a_tag_and_grants_only_with_one() -> None:
-    lists = choose_access(denied("/s/x"), published("/s/a"), None)
+    lists = choose(denied("/s/x"), published("/s/a"), None)
     assert (lists.denied, lists.granted) == (("/s/x",), ())
-    lists = choose_access(denied("/s/x"), published("/s/a"), "work")
+    lists = choose(denied("/s/x"), published("/s/a"), "work")
     assert lists.granted == (GrantedFolder("/s/a", is_writable=True),)
-    assert choose_access([], published("/s/a"), "home").granted == ()
+    assert choose([], published("/s/a"), "home").granted == ()
 
 
 def test_uris_and_roots_for_one_session_are_not_granted() -> None:
@@ -46,19 +57,17 @@ def test_uris_and_roots_for_one_session_are_not_granted() -> None:
         *published("/s/c", kind="uri"),
         *published("/s/d", path=None),
     ]
-    assert choose_access([], others, "work").granted == ()
+    assert choose([], others, "work").granted == ()
 
 
 def test_a_folder_in_a_denied_one_needs_no_entry() -> None:
-    lists = choose_access(denied("/s/x/y", "/s/x", "/s/x-y", "/s/xy"), [], None)
+    lists = choose(denied("/s/x/y", "/s/x", "/s/x-y", "/s/xy"), [], None)
     assert lists.denied == ("/s/x", "/s/x-y", "/s/xy")
 
 
 def test_entries_beyond_the_limits_are_named() -> None:
     many = published(*(f"/s/{number:03}" for number in range(MAX_GRANTS + 2)))
-    lists = choose_access(
-        denied(*(f"/d/{number:03}" for number in range(MAX_DENIALS + 3))), many, "work"
-    )
+    lists = choose(denied(*(f"/d/{number:03}" for number in range(MAX_DENIALS + 3))), many, "work")
     assert (len(lists.denied), len(lists.granted)) == (MAX_DENIALS, MAX_GRANTS)
     assert [text.partition(" ")[0] for text in lists.omitted] == ["3", "2"]
 
@@ -67,14 +76,14 @@ def test_beyond_the_limit_a_denial_that_a_client_has_is_not_replaced() -> None:
     others = [f"/d/{number:03}" for number in range(MAX_DENIALS)]
     written = {"/z/last", "/y/inner/deep"}
     paths = (*others, "/z/last", "/y/inner", "/y/inner/deep")
-    lists = choose_access(denied(*paths), [], None, written.__contains__)
+    lists = choose(denied(*paths), [], None, written.__contains__)
     assert lists.denied == (*others[: MAX_DENIALS - 2], "/y/inner", "/z/last")
-    assert "/z/last" not in choose_access(denied(*paths), [], None).denied, "the control"
+    assert "/z/last" not in choose(denied(*paths), [], None).denied, "the control"
 
 
 def test_a_denied_path_that_is_not_utf8_is_named() -> None:
     items = [an_item("odd", path=None, path_b64="L3M=", verdict="denied")]
-    assert choose_access(items, [], None).omitted
+    assert choose(items, [], None).omitted
 
 
 def test_claude_code_denies_reading_and_editing() -> None:

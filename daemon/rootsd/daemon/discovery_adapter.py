@@ -61,10 +61,6 @@ _MAX_CONCURRENT_LOOKS = 2
 _BETWEEN_LOOKS_S = 0.5
 
 
-def _do_nothing() -> None:
-    pass
-
-
 class DiscoveryAdapter:
     """Runs discovery for the ledger. Create it on the event loop's thread.
 
@@ -76,7 +72,7 @@ class DiscoveryAdapter:
     def __init__(
         self,
         ledger: Ledger,
-        on_death: Callable[[], None] = _do_nothing,
+        on_death: Callable[[], None],
         index: Path | None = None,
         dependencies: DiscoveryDependencies | None = None,
         hung_mounts: HungMountDetector | None = None,

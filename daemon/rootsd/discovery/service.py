@@ -87,10 +87,6 @@ class _SettleWaiter(Struct, frozen=True):
     future: Future[frozenset[bytes]]
 
 
-def _do_nothing() -> None:
-    pass
-
-
 class Discovery:
     """Finds projects below the parents and reports each change.
 
@@ -105,8 +101,8 @@ class Discovery:
         *,
         report: ReportCallback,
         on_status: StatusCallback,
+        on_death: Callable[[], None],
         dependencies: DiscoveryDependencies | None = None,
-        on_death: Callable[[], None] = _do_nothing,
         index: Path | None = None,
     ) -> None:
         self._report = report

@@ -33,7 +33,7 @@ def choose_access(
     denied: Iterable[Mapping[str, Any]],
     published: Iterable[Mapping[str, Any]],
     tag: str | None,
-    is_written: Callable[[str], bool] = lambda _: False,
+    is_written: Callable[[str], bool],
 ) -> AccessLists:
     """Return the lists for a client that gets the roots with `tag`, or no grants without one.
 

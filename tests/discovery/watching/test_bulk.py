@@ -44,7 +44,10 @@ def _discovered(src: Path, fault: Fault) -> Iterator[tuple[Discovery, ReportColl
     observed = ReportCollector()
     dependencies = DiscoveryDependencies(watcher=make_faulty_watcher(fault))
     discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, dependencies=dependencies
+        report=observed.report,
+        on_status=observed.on_status,
+        on_death=observed.on_death,
+        dependencies=dependencies,
     )
     discovery.start([Parent(raw(src), depth=6)], {})
     discovery.scan(None).result(HANG_S)

@@ -43,7 +43,10 @@ def _watched(parent: Path, at_work: FindFoldersInUse = folders_in_use) -> Iterat
     watch = ProposalTimes(time.time_ns)
     dependencies = DiscoveryDependencies(find_in_use=at_work)
     discovery = Discovery(
-        report=watch.report, on_status=watch.on_status, dependencies=dependencies
+        report=watch.report,
+        on_status=watch.on_status,
+        on_death=watch.on_death,
+        dependencies=dependencies,
     )
     discovery.start([Parent(raw(parent))], {})
     discovery.scan(None).result(HANG_S)
