@@ -39,6 +39,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.plan import plan
 from support.core_samples import (
+    AFTER_NS,
     ANN,
     HOME,
     LATER,
@@ -223,17 +224,19 @@ def test_a_repeated_approval_keeps_its_worktrees_and_a_new_one_does_not() -> Non
     assert plan(denied, [repeated], LATER).catalog.roots.keys() == {MAIN}
 
 
-def test_undo_reverts_the_worktrees_confirmed_with_the_approval() -> None:
+def test_undo_reverts_only_the_worktrees_confirmed_with_the_approval() -> None:
+    earlier = b"/v/earlier"
+    born_later = replace(seen(earlier, 3, MAIN), identity=tree(3, AFTER_NS + 1))
     catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
-    catalog = after(catalog, Approve(MAIN, identity(1), ANN))
+    catalog = after(catalog, Approve(MAIN, identity(1), ANN), born_later)
     before = catalog.projects[MAIN].ruling
     confirmed = ConfirmedWorktree(TREE, tree(2))
     again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
     both = plan(catalog, [again], LATER).catalog
-    assert both.roots.keys() == {MAIN, TREE}
+    assert both.roots.keys() == {MAIN, TREE, earlier}
     undone = Restore(MAIN, both.projects[MAIN].ruling, before, ANN)
     made = plan(both, [undone], LATER)
-    assert made.catalog.roots.keys() == {MAIN}
+    assert made.catalog.roots.keys() == {MAIN, earlier}
     assert [change.verb for change in made.changes] == [ChangeVerb.UNDONE, ChangeVerb.WITHDRAWN]
 
 
