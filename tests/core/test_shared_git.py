@@ -257,6 +257,7 @@ def test_an_inclusion_for_one_session_counts_only_there() -> None:
         (ProjectGone(MAIN),),
         (ProjectUnsafe(MAIN, LapseReason.EXPOSED),),
         (tree_seen(2, b"/w/elsewhere"),),
+        (replace(tree_seen(2), kind=ProjectKind.GIT, main_checkout=None),),
     ],
 )
 def test_an_approval_without_the_git_directory_that_was_shown_is_refused(
