@@ -7,9 +7,9 @@ of a file, run this test once, and review the file.
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from rootsd.cli.text.verb_names import verb_names
 from rootsd.core.doctor import error, ok
 from support.fake_daemon import FakeDaemon
 from support.golden_files import GOLDEN_FILES, command_line, golden_commands
+from support.key_presses import Keys
 from support.sample_answers import ANSWERS
 from support.terminal import Shell
 from support.user_session import UserSession
@@ -49,25 +50,6 @@ SEEN = (
 )
 
 
-class Typist:
-    """A person who asks for help, renames, and then skips."""
-
-    def __init__(self) -> None:
-        self._keys = iter("?rs")
-
-    def is_there(self) -> bool:
-        return True
-
-    def press(self, question: str) -> str:
-        key = next(self._keys)
-        sys.stderr.write(f"{question}{key}\n")
-        return key
-
-    def line(self, question: str) -> str:
-        sys.stderr.write(f"{question}api\n")
-        return "api"
-
-
 @pytest.fixture
 def rootsd_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Create a temporary folder whose path has the same length everywhere, because lines wrap by
@@ -92,7 +74,8 @@ def facts(
     (rootsd_dir / "config").mkdir()
     (rootsd_dir / "config" / "config.toml").write_text(CONFIG)
     monkeypatch.setattr(doctor, "run_checks", lambda invocation: iter(SEEN))
-    monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
+    person = partial(Keys, "?", "r", "api", "s")  # who asks for help, renames, and then skips
+    monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", person)
     schema = Path("/opt/rootsd/config.schema.json")
     monkeypatch.setattr("rootsd.cli.answers.config_edit.schema_file", lambda: schema)
     return rootsd_dir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -131,6 +131,26 @@ def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
         "worktree_of": None, "declared_names": None, "project_files": None, "findings": None,
         "note": None, **changes,
     }  # fmt: skip
+
+
+def an_affected(name: str, **changes: object) -> dict[str, Any]:
+    """Return an `AffectedItem`: a pending project that would be approved, with `changes`."""
+    return {
+        "token": f"token-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
+        "path_b64": None, "before": "pending", "after": "approved", "within": None, "risk": "",
+        **changes,
+    }  # fmt: skip
+
+
+def a_confirmation(*projects: dict[str, Any], parents: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the part of a dry run that lists these projects."""
+    return {
+        "confirmation": {
+            "projects": list(projects),
+            "parents": list(parents),
+            "unsearched": [],
+        }
+    }
 
 
 def a_listing(*items: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> dict[str, Any]:

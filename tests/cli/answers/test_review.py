@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,31 +9,20 @@ import pytest
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review, group_pending
 from rootsd.cli.text.projects import OWNER
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.control.listing import add_risks
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.uris import without_credentials
 from rootsd.vcs.facts import CollectedRisks
-from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
-
-
-class Scripted(Keyboard):
-    """A person with these keys and lines; one more question ends the test."""
-
-    def __init__(self, *keys: str) -> None:
-        self._keys: Iterator[str] = iter(keys)
-        self.questions: list[str] = []
-
-    def is_there(self) -> bool:
-        return True
-
-    def press(self, question: str) -> str:
-        self.questions.append(question)
-        return next(self._keys)
-
-    def line(self, question: str) -> str:
-        self.questions.append(question)
-        return next(self._keys)
+from support.fake_daemon import (
+    FakeDaemon,
+    Objection,
+    a_confirmation,
+    a_decision,
+    a_listing,
+    an_affected,
+    an_item,
+)
+from support.key_presses import Keys
 
 
 def a_project(name: str, **changes: object) -> dict[str, Any]:
@@ -55,7 +43,7 @@ def waiting(daemon: FakeDaemon) -> FakeDaemon:
 
 
 def reviewed(*keys: str) -> tuple[Review, bool]:
-    review = Review(Invocation(), Scripted(*keys))
+    review = Review(Invocation(), Keys(*keys))
     return review, review.ask_about(ITEMS)
 
 
@@ -118,16 +106,10 @@ def test_the_rest_of_a_group_is_sent_as_one_order(
 def test_the_rest_of_a_group_is_listed_and_takes_another_key(
     waiting: FakeDaemon, key: str, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    listed = [
-        {"token": f"t-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
-         "path_b64": None, "before": "pending", "after": "approved", "within": None,
-         "risk": "secrets: .env"}
-        for name in "ab"
-    ]  # fmt: skip
+    listed = [an_affected(name, risk="secrets: .env") for name in "ab"]
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
-        confirmation = {"projects": listed, "parents": [], "unsearched": []}
-        more = {"confirmation": confirmation} if params.get("effect") == "dry-run" else {}
+        more = a_confirmation(*listed) if params.get("effect") == "dry-run" else {}
         return {**a_decision(*ITEMS[:2]), **more}
 
     waiting.answers["decide"] = decide
@@ -136,7 +118,7 @@ def test_the_rest_of_a_group_is_listed_and_takes_another_key(
     assert "  a  /src/a  secrets: .env\n" in capsys.readouterr().err
     reviewed("s", key, "y")
     (order,) = waiting.ordered("decide")
-    assert (order["verb"], order["confirmed"]) == (verb, ["t-a", "t-b"])
+    assert (order["verb"], order["confirmed"]) == (verb, ["token-a", "token-b"])
 
 
 def test_quitting_decides_nothing_else(waiting: FakeDaemon) -> None:
@@ -149,7 +131,7 @@ def test_remaining_projects_are_counted_across_all_groups(waiting: FakeDaemon) -
     items = [a_project(name, parent=f"/src/{name}") for name in "abcd"]
     waiting.answers["show"] = a_listing(*items)
     waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
-    review = Review(Invocation(), Scripted("y", "q"))
+    review = Review(Invocation(), Keys("y", "q"))
     assert not review.ask_about(items)
     assert review.summary().startswith("1 approved, 0 denied, 3 still pending.")
 
@@ -169,7 +151,7 @@ def test_the_facts_are_shown_and_escaped(
 ) -> None:
     finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
     daemon.answers["show"] = a_listing(a_project("a\x1b", findings=[finding]))
-    review = Review(Invocation(), person := Scripted("q"))
+    review = Review(Invocation(), person := Keys("q"))
     review.ask_about([a_project("a\x1b")])
     told = capsys.readouterr().err + "".join(person.questions)
     assert "agents run   .mcp.json\\u{1b}[2J" in told
@@ -178,7 +160,7 @@ def test_the_facts_are_shown_and_escaped(
 
 def test_after_a_rename_the_question_is_repeated(waiting: FakeDaemon) -> None:
     waiting.answers["rename"] = a_decision(a_project("noodle"))
-    review = Review(Invocation(), person := Scripted("r", "noodle", "r", "", "q"))
+    review = Review(Invocation(), person := Keys("r", "noodle", "r", "", "q"))
     review.ask_about(ITEMS)
     assert waiting.asked("rename") == [{"ref": "id-c", "name": "noodle", "cwd": "/"}]
     assert "publish noodle?" in person.questions[-1]
@@ -196,7 +178,7 @@ def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
         return a_decision(a_project("c", verdict="approved"))
 
     waiting.answers["decide"] = decide
-    review = Review(Invocation(), Scripted("y", "y"))
+    review = Review(Invocation(), Keys("y", "y"))
     review.ask_about([ITEMS[2]])
     refused, _, shown_anew = capsys.readouterr().err.partition("replaced since it was shown")
     assert "branch" not in refused
@@ -218,7 +200,7 @@ def test_a_project_that_disappears_during_its_question_is_dropped(
 
     waiting.answers["show"] = show
     waiting.answers["decide"] = Objection(ErrorCode.FAILED, "it is not there")
-    review = Review(Invocation(), Scripted("y"))
+    review = Review(Invocation(), Keys("y"))
     assert review.ask_about([ITEMS[2]])
     assert (review.approved, review.left) == (0, 0)
 
@@ -241,7 +223,7 @@ def test_a_project_that_disappeared_is_skipped(daemon: FakeDaemon) -> None:
         return a_listing(*(item for item in ITEMS if item["id"] in params["refs"]))
 
     daemon.answers["show"] = show
-    review = Review(Invocation(), Scripted("s", "s"))
+    review = Review(Invocation(), Keys("s", "s"))
     assert review.ask_about(ITEMS)
     assert review.seen == ["id-c", "id-a"]
 
@@ -261,17 +243,12 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     fix = a_project("fix", worktree_of="/src/a")
     by_id = {item["id"]: item for item in (main, fix)}
     waiting.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
-    listed = [
-        {"token": f"t-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
-         "path_b64": None, "before": "pending", "after": "approved", "within": None, "risk": ""}
-        for name in ("a", "fix")
-    ]  # fmt: skip
     waiting.answers["decide"] = {
         **a_decision(main),
         "worktrees": [a_worktree("fix", published=True)],
-        "confirmation": {"projects": listed, "parents": [], "unsearched": []},
+        **a_confirmation(an_affected("a"), an_affected("fix")),
     }
-    person = Scripted("w", "y")
+    person = Keys("w", "y")
     review = Review(Invocation(), person)
     assert review.ask_about([main, fix]), "the worktree is not asked about again"
     assert person.questions == [
@@ -300,7 +277,7 @@ def test_one_key_publishes_a_project_with_the_git_directory_that_is_shown(
     daemon.answers["show"] = a_listing(item)
     daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
     for key in ("?g", "y"):
-        person = Scripted(*key)
+        person = Keys(*key)
         Review(Invocation(), person).ask_about([item])
         assert person.questions[0] == "[1/1] publish a? [y,g,n,a,d,s,r,q,?] "
     including, plain = daemon.ordered("decide")
@@ -323,7 +300,7 @@ def test_the_key_for_the_git_directory_does_nothing_if_none_can_be_included(
     daemon: FakeDaemon, item: dict[str, Any]
 ) -> None:
     daemon.answers["show"] = a_listing(item)
-    person = Scripted("g", "s")
+    person = Keys("g", "s")
     Review(Invocation(), person).ask_about([item])
     assert ",g," not in person.questions[0]
     assert daemon.ordered("decide") == []
@@ -359,7 +336,7 @@ def test_the_answer_to_a_root_request_sets_session_and_access(
     item = a_project("a", request=True)
     daemon.answers["show"] = a_listing(item)
     daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
-    review = Review(Invocation(), person := Scripted(key))
+    review = Review(Invocation(), person := Keys(key))
     review.ask_about([item])
     assert "[y,e,p,P,n" in person.questions[0]
     (order,) = daemon.ordered("decide")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,6 @@ from rootsd.cli.answers.decision_flow import Order
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import Further, KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.text.render import Flags
-from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed, exit_of
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import (
@@ -25,7 +23,15 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
-from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
+from support.fake_daemon import (
+    FakeDaemon,
+    Objection,
+    a_confirmation,
+    a_decision,
+    an_affected,
+    an_item,
+)
+from support.key_presses import Keys
 
 API = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",))
 ALL = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.PENDING)
@@ -38,22 +44,6 @@ ADD_RULE = AddRuleRequest(Verdict.APPROVED, "/src/**", "/")
 REMOVE_RULE = RemoveRuleRequest(3)
 UNDO = UndoRequest()
 EVERY_ORDER = (API, ALL, UNDER, GLOB, DENY_ALL, FORGET_ALL, TAG_ALL, ADD_RULE, REMOVE_RULE, UNDO)
-
-
-class Person(Keyboard):
-    """A person who presses these keys; one more question fails the test."""
-
-    def __init__(self, *keys: str, is_there: bool = True) -> None:
-        self._keys: Iterator[str] = iter(keys)
-        self._is_there = is_there
-        self.questions: list[str] = []
-
-    def is_there(self) -> bool:
-        return self._is_there
-
-    def press(self, question: str) -> str:
-        self.questions.append(question)
-        return next(self._keys)
 
 
 at = partial(TerminalFace, Invocation())
@@ -79,21 +69,11 @@ def a_git_directory(**changes: object) -> dict[str, Any]:
     return {**known, **changes}
 
 
-def affected(name: str, **changes: object) -> dict[str, Any]:
-    known = {
-        "token": f"token-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
-        "path_b64": None, "before": "pending", "after": "approved", "within": None, "risk": "",
-    }  # fmt: skip
-    return {**known, **changes}
-
-
 def listed(*projects: dict[str, Any], parents: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the confirmation that an order about these projects needs; none for one project."""
     if len(projects) < 2 and not parents:
         return {}
-    return {
-        "confirmation": {"projects": list(projects), "parents": list(parents), "unsearched": []}
-    }
+    return a_confirmation(*projects, parents=parents)
 
 
 def gate(params: dict[str, Any], *projects: dict[str, Any]) -> dict[str, Any]:
@@ -128,8 +108,8 @@ def planned(
             {**each, "included": True, "confirmable": False} if each["root"] in included else each
             for each in git
         ]
-        projects = [affected(item["name"], id=item["id"], risk=risk) for item in items]
-        projects += [affected(t["name"], id=t["id"]) for t in trees if t["id"] in confirmed]
+        projects = [an_affected(item["name"], id=item["id"], risk=risk) for item in items]
+        projects += [an_affected(t["name"], id=t["id"]) for t in trees if t["id"] in confirmed]
         return {
             **a_decision(*items), "worktrees": shown, "shared_git": shared,
             "rule": {}, "is_new": True, "undone": [], **gate(params, *projects),
@@ -154,9 +134,9 @@ def test_every_order_about_several_projects_is_listed_and_takes_a_key(
 ) -> None:
     planned(daemon, 2, risk="runs code: .mcp.json; secrets: .env")
     for keys in ("n", "q", "?n", " q"):
-        assert at(Person(*keys)).decide(order) is None
+        assert at(Keys(*keys)).decide(order) is None
     assert received(daemon, order) == []
-    person = Person("y")
+    person = Keys("y")
     assert at(person).decide(order) is not None
     (given,) = received(daemon, order)
     assert given["confirmed"] == ["token-p0", "token-p1"]
@@ -168,8 +148,8 @@ def test_every_order_about_several_projects_is_listed_and_takes_a_key(
 @pytest.mark.parametrize("order", EVERY_ORDER)
 def test_an_order_about_one_project_takes_no_key(daemon: FakeDaemon, order: Order) -> None:
     planned(daemon, 1, risk="secrets: .env")
-    assert at(Person()).decide(order) is not None
-    assert at(Person(is_there=False)).decide(order) is not None
+    assert at(Keys()).decide(order) is not None
+    assert at(Keys(is_there=False)).decide(order) is not None
     assert ["confirmed" in given for given in received(daemon, order)] == [False, False]
 
 
@@ -181,10 +161,10 @@ def test_without_a_key_an_order_about_several_projects_needs_yes(
     planned(daemon, 2)
     words = Invocation(flags, "verb sub", ("--flag", "a b"))
     with pytest.raises(Unconfirmed, match=r"2 projects.*--dry-run lists them") as refused:
-        TerminalFace(words, Person(is_there=is_there)).decide(order)
+        TerminalFace(words, Keys(is_there=is_there)).decide(order)
     assert refused.value.remedy == "rootsd verb sub --yes --flag 'a b'"
     assert exit_of(refused.value.code) == Exit.REFUSED
-    yes = TerminalFace(words, Person(is_there=is_there), key=KeyPolicy.for_flag(yes=True))
+    yes = TerminalFace(words, Keys(is_there=is_there), key=KeyPolicy.for_flag(yes=True))
     assert yes.decide(order) is not None
     assert received(daemon, order)[-1]["confirmed"] == ["token-p0", "token-p1"]
 
@@ -196,10 +176,10 @@ def test_projects_that_appear_while_a_person_reads_are_listed_again(
 
     def answer(params: dict[str, Any]) -> dict[str, Any]:
         count = next(lists) if params.get("effect") == "dry-run" else 3
-        return {**a_decision(), **gate(params, *(affected(f"p{n}") for n in range(count)))}
+        return {**a_decision(), **gate(params, *(an_affected(f"p{n}") for n in range(count)))}
 
     daemon.answers["decide"] = answer
-    person = Person("y", "y")
+    person = Keys("y", "y")
     assert at(person).decide(DENY_ALL) is not None
     assert person.questions == ["Deny 2 projects? [y,n] ", "Deny 3 projects? [y,n] "]
     assert "  p0, p1, p2\n" in capsys.readouterr().err
@@ -208,23 +188,23 @@ def test_projects_that_appear_while_a_person_reads_are_listed_again(
 def test_a_list_that_never_holds_ends_with_an_error(daemon: FakeDaemon) -> None:
     def answer(params: dict[str, Any]) -> dict[str, Any]:
         if params.get("effect") == "dry-run":
-            return {**a_decision(), **listed(affected("a"), affected("b"))}
+            return {**a_decision(), **listed(an_affected("a"), an_affected("b"))}
         raise Objection(ErrorCode.REFUSED, "not the ones you were shown", unconfirmed=True)
 
     daemon.answers["decide"] = answer
     with pytest.raises(Unconfirmed, match="not the ones"):
-        at(Person(*"yyy")).decide(DENY_ALL)
+        at(Keys(*"yyy")).decide(DENY_ALL)
 
 
 def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inner = [
-        affected(f"in{n}", within="/src", after="pending", risk="secrets: .env") for n in "ab"
+        an_affected(f"in{n}", within="/src", after="pending", risk="secrets: .env") for n in "ab"
     ]
-    plan = listed(affected("src", path="/src"), *inner, parents=("/src",))
+    plan = listed(an_affected("src", path="/src"), *inner, parents=("/src",))
     daemon.answers["decide"] = {**a_decision(an_item("src")), **plan}
-    person = Person("n")
+    person = Keys("n")
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("/src",))
     assert confirm_and_send(at(person), order) == Exit.FAILED
     assert person.questions == ["Publish src with the 2 projects in it? [y,n] "]
@@ -241,22 +221,22 @@ def test_every_name_is_listed_and_unread_risks_are_said(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, 60)
-    assert confirm_and_send(at(Person("y")), ALL) == Exit.OK
+    assert confirm_and_send(at(Keys("y")), ALL) == Exit.OK
     said = capsys.readouterr().err
     assert {f"p{n}" for n in range(60)} <= set(said.replace(",", "").split())
     assert "60 projects would be published:" in said
     assert "rootsd undo takes this back." in said
     planned(daemon, 2, risk=None)
-    confirm_and_send(at(Person("n")), ALL)
+    confirm_and_send(at(Keys("n")), ALL)
     assert "p0  /src/p0  its risks could not be read in time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "face",
     [
-        at(Person(is_there=False)),
-        at(Person(), key=KeyPolicy.NEVER),
-        TerminalFace(Invocation(Flags(no_input=True)), Person()),
+        at(Keys(is_there=False)),
+        at(Keys(), key=KeyPolicy.NEVER),
+        TerminalFace(Invocation(Flags(no_input=True)), Keys()),
     ],
 )
 def test_without_a_question_existing_worktrees_stay_pending(
@@ -278,7 +258,7 @@ def test_one_key_confirms_only_the_listed_worktrees(
 ) -> None:
     copy = a_worktree("copy", confirmable=False, reason="it contains another project")
     planned(daemon, 1, (a_worktree("fix"), copy))
-    person = Person("y")
+    person = Keys("y")
     assert confirm_and_send(at(person), API) == Exit.OK
     (order,) = sent(daemon)
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
@@ -290,14 +270,14 @@ def test_one_key_confirms_only_the_listed_worktrees(
 
 def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(at(Person("p")), API) == Exit.OK
+    assert confirm_and_send(at(Keys("p")), API) == Exit.OK
     (order,) = sent(daemon)
     assert "worktrees" not in order
 
 
 def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    nobody, publish = Person(is_there=False), Further.INCLUDE
+    nobody, publish = Keys(is_there=False), Further.INCLUDE
     with pytest.raises(Unconfirmed, match="2 projects"):
         confirm_and_send(at(nobody, worktrees=publish), API)
     yes = at(nobody, worktrees=publish, key=KeyPolicy.NEVER)
@@ -307,9 +287,9 @@ def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon)
 
 def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(at(Person("n"), worktrees=Further.INCLUDE), API) == Exit.FAILED
+    assert confirm_and_send(at(Keys("n"), worktrees=Further.INCLUDE), API) == Exit.FAILED
     assert sent(daemon) == []
-    never = at(Person(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER)
+    never = at(Keys(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER)
     assert confirm_and_send(never, API) == Exit.OK
     assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
 
@@ -322,7 +302,7 @@ def test_the_worktrees_of_an_unknown_folder_are_confirmed_after_it(
         return {**a_decision(an_item()), "worktrees": [a_worktree("fix")] if is_known else []}
 
     daemon.answers["decide"] = answer
-    person = Person("y")
+    person = Keys("y")
     assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions == ["Publish 1 worktree? [y,n] "]
     assert [order.get("worktrees") for order in sent(daemon)] == [None, ["id-fix"]]
@@ -333,7 +313,7 @@ def test_a_dry_run_lists_every_folder_and_asks_nothing(
 ) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",), effect=ApplyMode.DRY_RUN)
-    assert confirm_and_send(at(Person()), order) == Exit.OK
+    assert confirm_and_send(at(Keys()), order) == Exit.OK
     assert "Worktree /src/fix stays pending" in capsys.readouterr().err
     assert sent(daemon) == []
 
@@ -343,7 +323,7 @@ def test_hostile_names_cannot_deceive_the_person_who_is_asked(
 ) -> None:
     bad = a_worktree("x", path="/src/a\x1b[2J\nPublish nothing", main="/src/\u202egpj")
     planned(daemon, 1, (bad,))
-    confirm_and_send(at(Person("y")), API)
+    confirm_and_send(at(Keys("y")), API)
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\u202e" not in said
@@ -362,7 +342,7 @@ def test_one_key_includes_the_git_directory_of_a_pending_checkout(
     daemon: FakeDaemon, access: str, use: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, git=(a_git_directory(access=access),))
-    person = Person("?", "y")
+    person = Keys("?", "y")
     assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions == [ASK_GIT, ASK_GIT]
     (order,) = sent(daemon)
@@ -378,7 +358,7 @@ def test_another_key_publishes_without_it_or_not_at_all(
     daemon: FakeDaemon, key: str, status: Exit, orders: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon, git=(a_git_directory(),))
-    assert confirm_and_send(at(Person(key)), API) == status
+    assert confirm_and_send(at(Keys(key)), API) == status
     assert len(sent(daemon)) == orders
     assert all("shared_git" not in order for order in sent(daemon))
     if orders:
@@ -388,9 +368,9 @@ def test_another_key_publishes_without_it_or_not_at_all(
 @pytest.mark.parametrize(
     "face",
     [
-        at(Person(is_there=False)),
-        at(Person(), key=KeyPolicy.NEVER),
-        at(Person(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER),
+        at(Keys(is_there=False)),
+        at(Keys(), key=KeyPolicy.NEVER),
+        at(Keys(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER),
     ],
 )
 def test_without_its_own_flag_no_git_directory_is_included(
@@ -401,14 +381,14 @@ def test_without_its_own_flag_no_git_directory_is_included(
     assert all("shared_git" not in order for order in sent(daemon))
 
 
-def with_git(person: Person, key: KeyPolicy = KeyPolicy.IF_THERE) -> TerminalFace:
+def with_git(person: Keys, key: KeyPolicy = KeyPolicy.IF_THERE) -> TerminalFace:
     include = Further.INCLUDE
     return at(person, key=key, git_directories=include)
 
 
 @pytest.mark.parametrize(
     "face",
-    [with_git(Person(is_there=False)), with_git(Person(), KeyPolicy.NEVER), with_git(Person("y"))],
+    [with_git(Keys(is_there=False)), with_git(Keys(), KeyPolicy.NEVER), with_git(Keys("y"))],
 )
 def test_the_flag_includes_it_without_a_terminal_and_with_a_key_on_one(
     daemon: FakeDaemon, face: TerminalFace
@@ -425,7 +405,7 @@ def test_the_flag_says_if_there_is_no_such_git_directory(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(daemon)
-    assert confirm_and_send(with_git(Person()), API) == Exit.OK
+    assert confirm_and_send(with_git(Keys()), API) == Exit.OK
     assert "No project of this approval uses the Git directory" in capsys.readouterr().err
 
 
@@ -437,7 +417,7 @@ def test_the_git_directory_of_an_unknown_folder_is_included_after_it(
         return {**a_decision(an_item()), "shared_git": [a_git_directory()] if is_known else []}
 
     daemon.answers["decide"] = answer
-    for face in (at(Person("y")), with_git(Person(is_there=False))):
+    for face in (at(Keys("y")), with_git(Keys(is_there=False))):
         daemon.requests.clear()
         assert confirm_and_send(face, API) == Exit.OK
         assert [order.get("shared_git") for order in sent(daemon)] == [None, ["id-fix"]]
@@ -449,7 +429,7 @@ def test_worktrees_and_git_directories_are_asked_about_one_after_the_other(
 ) -> None:
     git = (a_git_directory(), a_git_directory(root="id-x", root_name="x"))
     planned(daemon, 1, (a_worktree("old"),), git=git)
-    person = Person("p", "y")
+    person = Keys("p", "y")
     assert confirm_and_send(at(person), API) == Exit.OK
     assert person.questions[1] == "Include them? [y,n,q] "
     (order,) = sent(daemon)
@@ -462,7 +442,7 @@ def test_a_dry_run_lists_the_git_directory(
 ) -> None:
     planned(daemon, git=(a_git_directory(),))
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("fix",), effect=ApplyMode.DRY_RUN)
-    assert confirm_and_send(at(Person()), order) == Exit.OK
+    assert confirm_and_send(at(Keys()), order) == Exit.OK
     assert "which is pending: /src/api/.git." in capsys.readouterr().err
     assert sent(daemon) == []
 
@@ -472,7 +452,7 @@ def test_hostile_names_of_checkouts_cannot_deceive_either(
 ) -> None:
     bad = "a\x1b[2J\nInclude nothing"
     planned(daemon, git=(a_git_directory(name=bad, root_name=bad, git_directory=f"/{bad}"),))
-    confirm_and_send(at(Person("n")), API)
+    confirm_and_send(at(Keys("n")), API)
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\nInclude nothing" not in said
@@ -510,7 +490,7 @@ def test_a_person_says_which_of_two_sessions_gets_the_folder(
     span: str,
 ) -> None:
     two_sessions_ask(daemon)
-    assert confirm_and_send(at(Person(*keys)), API) == Exit.OK
+    assert confirm_and_send(at(Keys(*keys)), API) == Exit.OK
     (order,) = sent(daemon)
     assert (order.get("session"), order["span"]) == (session, span)
     said = capsys.readouterr().err
@@ -520,14 +500,14 @@ def test_a_person_says_which_of_two_sessions_gets_the_folder(
 
 def test_nobody_gets_the_folder_if_the_person_says_so(daemon: FakeDaemon) -> None:
     two_sessions_ask(daemon)
-    assert confirm_and_send(at(Person("n")), API) == Exit.FAILED
+    assert confirm_and_send(at(Keys("n")), API) == Exit.FAILED
     assert sent(daemon) == []
 
 
 @pytest.mark.parametrize("key", KeyPolicy)
 def test_without_an_answer_two_sessions_are_an_error(daemon: FakeDaemon, key: KeyPolicy) -> None:
     two_sessions_ask(daemon)
-    nobody = at(Person(is_there=key is KeyPolicy.NEVER), key=key)
+    nobody = at(Keys(is_there=key is KeyPolicy.NEVER), key=key)
     with pytest.raises(RootsdError, match="2 sessions ask") as caught:
         confirm_and_send(nobody, API)
     assert caught.value.code is ErrorCode.AMBIGUOUS
@@ -562,10 +542,10 @@ def test_an_incomplete_project_is_published_by_a_key_after_a_warning(
 ) -> None:
     cut_off(daemon, "api", "e\x1b[2Jvil")
     for keys in ("n", "q", "?n"):
-        assert at(Person(*keys)).decide(API) is None
+        assert at(Keys(*keys)).decide(API) is None
     assert sent(daemon) == []
     capsys.readouterr()
-    person = Person("y")
+    person = Keys("y")
     assert at(person).decide(API) is not None
     assert person.questions == ["Publish them anyway? [y,n] "]
     said = capsys.readouterr().err
@@ -581,7 +561,7 @@ def test_without_a_terminal_only_its_own_flag_publishes_an_incomplete_project(
 ) -> None:
     cut_off(daemon, "api")
     with pytest.raises(RootsdError, match="it is incomplete"):
-        at(Person(is_there=False), key=key).decide(API)
-    flag = at(Person(is_there=False), key=key, incomplete=Further.INCLUDE)
+        at(Keys(is_there=False), key=key).decide(API)
+    flag = at(Keys(is_there=False), key=key, incomplete=Further.INCLUDE)
     assert flag.decide(API) is not None
     assert sent(daemon)[-1]["incomplete"] == ["id-api"]

@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from support.fake_daemon import JOIN_SECONDS, FakeDaemon, a_decision, a_listing, an_item
+from support.fake_daemon import (
+    JOIN_SECONDS,
+    FakeDaemon,
+    a_confirmation,
+    a_decision,
+    a_listing,
+    an_affected,
+    an_item,
+)
 from support.terminal import Shell
 
 
@@ -172,14 +180,8 @@ def test_what_was_typed_before_the_gate_asks_answers_it_only_in_the_control(
 ) -> None:
     terminal = Terminal(prelude=prelude)
     plan = a_decision(an_item(verdict="approved"))
-    listed = [
-        {
-            **an_item(name, path=f"/src/{name}"), "token": name, "before": "pending",
-            "after": "approved", "within": None, "risk": None,
-        }
-        for name in ("api", "web")
-    ]  # fmt: skip
-    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
+    listed = [an_affected(name, risk=None) for name in ("api", "web")]
+    question = {**plan, **a_confirmation(*listed)}
 
     def decide(params: dict[str, Any]) -> Mapping[str, Any]:
         if params.get("effect") != "dry-run":

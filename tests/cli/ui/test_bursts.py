@@ -19,7 +19,7 @@ from textual.widgets import Input
 from rootsd.cli.ui.dialogs import Dialog
 from rootsd.cli.ui.ordered_input import OrderedInputApp
 from rootsd.core.errors import ErrorCode
-from support.fake_daemon import Objection, a_decision, an_item
+from support.fake_daemon import Objection, a_confirmation, a_decision, an_affected, an_item
 from support.guarded_daemon import GuardedDaemon, guarded_daemon
 from support.ledger_harness import HANG_GUARD
 from support.live_daemon import LiveDaemon, an_update, followed
@@ -137,14 +137,8 @@ async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(
 ) -> None:
     """Denying one project can deny others in it."""
     plan = a_decision(an_item("one", path="/src/0"))
-    listed = [
-        {
-            **an_item(name, path=f"/src/0/{name}"), "token": name, "before": "pending",
-            "after": "denied", "within": None, "risk": None,
-        }
-        for name in NAMES
-    ]  # fmt: skip
-    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
+    listed = [an_affected(name, path=f"/src/0/{name}", after="denied") for name in NAMES]
+    question = {**plan, **a_confirmation(*listed)}
     daemon.answers["decide"] = lambda params: question if _is_dry_run(params) else plan
     async with a_screen() as person:
         await person.waits_for("none found")
@@ -155,21 +149,15 @@ async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(
         await person.presses("y")
         await person.waits_for("u takes it back")
     assert orders(daemon) == [("deny", ["id-one"])]
-    assert daemon.asked("decide")[-1]["confirmed"] == [*NAMES]
+    assert daemon.asked("decide")[-1]["confirmed"] == [f"token-{name}" for name in NAMES]
 
 
 async def test_an_approval_of_more_than_was_chosen_gets_no_key_of_the_burst(
     daemon: LiveDaemon,
 ) -> None:
     plan = a_decision(an_item("one", path="/src/0"))
-    listed = [
-        {
-            **an_item(name, path=where), "token": name, "before": "pending",
-            "after": "approved", "within": None, "risk": "",
-        }
-        for name, where in (("one", "/src/one"), ("inner", "/src/one/inner"))
-    ]  # fmt: skip
-    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
+    listed = [an_affected("one"), an_affected("inner", path="/src/one/inner")]
+    question = {**plan, **a_confirmation(*listed)}
     daemon.answers["decide"] = lambda params: question if _is_dry_run(params) else plan
     async with a_screen() as person:
         await person.waits_for("none found")
@@ -181,7 +169,7 @@ async def test_an_approval_of_more_than_was_chosen_gets_no_key_of_the_burst(
         await person.presses("enter")
         await person.waits_for("u takes it back")
     assert orders(daemon) == [("approve", ["id-one"])]
-    assert daemon.asked("decide")[-1]["confirmed"] == ["one", "inner"]
+    assert daemon.asked("decide")[-1]["confirmed"] == ["token-one", "token-inner"]
 
 
 async def test_commands_reach_the_daemon_in_the_order_of_their_keys(daemon: LiveDaemon) -> None:

@@ -15,7 +15,7 @@ from rootsd.cli.ui import widgets
 from rootsd.cli.ui.app import RootsdScreen
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from support.fake_daemon import Objection, a_decision, an_item
+from support.fake_daemon import Objection, a_confirmation, a_decision, an_affected, an_item
 from support.ledger_harness import HANG_GUARD
 from support.live_daemon import Challenged, LiveDaemon, an_update, followed
 from support.sample_answers import CONFINED
@@ -266,16 +266,12 @@ async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemo
         "id": "t1", "name": "wt", "path": "/home/ann/wt", "path_b64": None, "main": "/m",
         "identity": "folder of wt", "published": False, "confirmable": True, "reason": "older",
     }  # fmt: skip
-    listed = [
-        {"token": f"t-{id_}", "id": id_, "name": id_, "path": f"/home/ann/{id_}", "path_b64": None,
-         "before": "pending", "after": "approved", "within": None, "risk": "secrets: .env"}
-        for id_ in ("r7k2", "t1")
-    ]  # fmt: skip
-    both = {"projects": listed, "parents": [], "unsearched": []}
+    both = a_confirmation(
+        *(an_affected(id_, id=id_, risk="secrets: .env") for id_ in ("r7k2", "t1"))
+    )
 
     def decide(params: Mapping[str, Any]) -> Mapping[str, Any]:
-        more = {"confirmation": both} if params.get("worktrees") else {}
-        return {**PLAN, "worktrees": [tree], **more}
+        return {**PLAN, "worktrees": [tree], **(both if params.get("worktrees") else {})}
 
     daemon.answers["decide"] = decide
     async with a_screen() as person:
@@ -293,7 +289,7 @@ async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemo
     without, with_it = orders(daemon)
     assert "worktrees" not in without
     assert (with_it["worktrees"], with_it["worktrees_shown"]) == (["t1"], ["folder of wt"])
-    assert ("confirmed" in without, with_it["confirmed"]) == (False, ["t-r7k2", "t-t1"])
+    assert ("confirmed" in without, with_it["confirmed"]) == (False, ["token-r7k2", "token-t1"])
 
 
 async def test_several_projects_are_approved_together(daemon: LiveDaemon) -> None:
@@ -358,13 +354,8 @@ async def test_a_denial_is_sent_at_once_and_of_several_after_a_yes(daemon: LiveD
 async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
     daemon: LiveDaemon,
 ) -> None:
-    listed = [
-        {"token": f"t-{name}", "id": name, "name": name, "path": f"/home/ann/src/{name}",
-         "path_b64": None, "before": "pending", "after": "denied", "within": None, "risk": None}
-        for name in ("web", "inner-a", "inner-b")
-    ]  # fmt: skip
-    confirmation = {"projects": listed, "parents": [], "unsearched": []}
-    daemon.answers["decide"] = {**PLAN, "confirmation": confirmation}
+    listed = [an_affected(name, after="denied") for name in ("web", "inner-a", "inner-b")]
+    daemon.answers["decide"] = {**PLAN, **a_confirmation(*listed)}
     async with a_screen() as person:
         await person.waits_for("Pending 3")
         await person.presses("d")
@@ -377,7 +368,7 @@ async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
         await person.waits_for("Deny 3 projects?")
         await person.presses("y")
         await person.waits_until(lambda: len(orders(daemon)) == 1)
-    assert orders(daemon)[0]["confirmed"] == ["t-web", "t-inner-a", "t-inner-b"]
+    assert orders(daemon)[0]["confirmed"] == ["token-web", "token-inner-a", "token-inner-b"]
 
 
 async def test_undo_shows_what_it_takes_back(daemon: LiveDaemon) -> None:

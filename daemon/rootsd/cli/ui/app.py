@@ -219,7 +219,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     # Commands
 
-    def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> Worker[object]:
         """Run a command. Its error goes to the status line."""
 
         async def reporting() -> None:
@@ -227,7 +227,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
                 await command()
 
         begin: Job = reporting
-        self.run_worker(begin)
+        return self.run_worker(begin)
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -322,22 +322,20 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         face = ScreenFace(self._daemon.read, self._daemon.order, confirm, self._rows, leaving)
 
         async def deciding() -> None:
-            with self._reporting():
-                try:
-                    decided = await decide(face, order)
-                except RootsdError as error:
-                    if face.is_confirmed or not dialog.is_opened:
-                        raise
-                    await dialog.fail(error)
-                    return
-                finally:
-                    if self._denying is get_current_worker():
-                        self._stop_denying()
-                if decided is not None:
-                    self._say(_outcome(decided), Tone.GOOD)
+            try:
+                decided = await decide(face, order)
+            except RootsdError as error:
+                if face.is_confirmed or not dialog.is_opened:
+                    raise
+                await dialog.fail(error)
+                return
+            finally:
+                if self._denying is get_current_worker():
+                    self._stop_denying()
+            if decided is not None:
+                self._say(_outcome(decided), Tone.GOOD)
 
-        begin: Job = deciding
-        return self.run_worker(begin)
+        return self._run(deciding)
 
     def action_why(self) -> None:
         """Show the reasons for the verdict on the row under the cursor."""
