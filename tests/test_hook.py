@@ -425,7 +425,6 @@ JSON = st.recursive(
 
 
 TOOLS = ["Read", "Glob", "Grep", "Edit", "Write", "apply_patch"]
-INPUT_KEYS = ["file_path", "path", "pattern", "glob", "command"]
 
 
 @given(

@@ -17,7 +17,6 @@ from rootsd.helper.processes import ProcessReport
 from rootsd.processes.process_exit import ProcessHandle
 from support.sample_decisions import NOON
 
-INIT = 1
 TERMINAL = 34816
 OWN_GROUP = b"/user.slice/app-tab.scope"
 
