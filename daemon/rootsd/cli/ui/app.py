@@ -23,6 +23,7 @@ from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
+from rootsd.cli.ui.bindings import BINDINGS, help_text, key_words
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow
 from rootsd.cli.ui.daemon_turns import DaemonTurns
 from rootsd.cli.ui.details_pane import DetailsPane
@@ -34,7 +35,6 @@ from rootsd.cli.ui.dialogs import (
     TextDialog,
     described,
 )
-from rootsd.cli.ui.keys import BINDINGS, help_text, key_words
 from rootsd.cli.ui.live import LiveLink
 from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
