@@ -8,7 +8,7 @@ such approval becomes a *grant*; see `rootsd.core.grants`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -376,14 +376,9 @@ class _PlanBuilder:
         for path in (self._new_names.get(key), self._old.frozen_keys.get(key)):
             project = self._projects.get(path) if path is not None else None
             frozen = project.ruling.name if project is not None else None
-            if frozen is not None and key in self._keys_of(path, frozen):
+            if frozen is not None and names.comparison_key(frozen) == key:
                 return path
         return None
-
-    def _keys_of(self, path: bytes | None, frozen: str) -> Sequence[str]:
-        before = self._old.projects.get(path) if path is not None else None
-        shown = self._old.name_of(before) if before and before.ruling.name == frozen else frozen
-        return names.comparison_key(frozen), names.comparison_key(shown)
 
     def _proposal(self, path: bytes) -> str:
         """Return the name that the person saw, unless it is now the frozen name of a project."""
