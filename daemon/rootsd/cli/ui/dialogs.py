@@ -109,7 +109,8 @@ class Dialog(ModalScreen[None], Generic[Answer]):
         return await self._answer
 
     def close_with(self, answer: Answer) -> None:
-        """Give an answer, and close."""
+        """Give an answer, and close. There is no second one."""
+        self.is_ready = False
         self._answer.set_result(answer)
         self.dismiss()
 
@@ -237,7 +238,7 @@ class ApproveDialog(Dialog[DecideRequest]):
             for number, each in enumerate(facts.requests, 1)
         ]
         risks = await self._risks()
-        if asking or self._is_about_more_than_chosen():
+        if self.is_current and (asking or self._is_about_more_than_chosen()):
             self.post_message(self.Unexpected())
         about = about_approval(facts, self._with_worktrees)
         await self.show([*asking, *risks, *about], *self._fields())
