@@ -185,15 +185,23 @@ def test_projects_that_appear_while_a_person_reads_are_listed_again(
     assert "  p0, p1, p2\n" in capsys.readouterr().err
 
 
-def test_a_list_that_never_holds_ends_with_an_error(daemon: FakeDaemon) -> None:
+@pytest.mark.parametrize(
+    ("keys", "key"), [(Keys(*"yyy"), KeyPolicy.IF_THERE), (Keys(is_there=False), KeyPolicy.NEVER)]
+)
+def test_a_list_that_changes_in_each_round_ends_with_an_error(
+    daemon: FakeDaemon, keys: Keys, key: KeyPolicy
+) -> None:
     def answer(params: dict[str, Any]) -> dict[str, Any]:
         if params.get("effect") == "dry-run":
             return {**a_decision(), **listed(an_affected("a"), an_affected("b"))}
         raise Objection(ErrorCode.REFUSED, "not the ones you were shown", unconfirmed=True)
 
     daemon.answers["decide"] = answer
-    with pytest.raises(Unconfirmed, match="not the ones"):
-        at(Keys(*"yyy")).decide(DENY_ALL)
+    words = Invocation(Flags(), "deny", ("--all",))
+    with pytest.raises(Unconfirmed, match="changed 3 times") as refused:
+        TerminalFace(words, keys, key).decide(DENY_ALL)
+    assert "terminal" not in refused.value.message
+    assert refused.value.remedy == "rootsd deny --all"
 
 
 def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(

@@ -114,28 +114,38 @@ class TerminalFace(Struct, frozen=True):
     def decide(self, order: OrderT) -> Decided[OrderT] | None:
         """Ask for confirmation if the order needs it, and send it. None means no change.
 
-        Raises Unconfirmed if the order decides about several projects and nobody can be asked, and
-        what the daemon answers.
+        Raises Unconfirmed if the order decides about several projects and nobody can be asked, or
+        if the list of these projects changes in each round; and what the daemon answers.
         """
         asks = self.asks
+        confirms = asks or self.key is KeyPolicy.NEVER
         try:
             if order.effect is ApplyMode.DRY_RUN or not (asks or self._has_answers):
                 return Decided(order, None, self.invocation.call(order))
             face: Face[OrderT] = self
-            rounds = _ROUNDS if asks or self.key is KeyPolicy.NEVER else 1
-            return _finished(decide(face, order, rounds))
+            return _finished(decide(face, order, _ROUNDS if confirms else 1))
         except DaemonError as error:
             if not error.unconfirmed:
                 raise
-            raise self._how_to_confirm(error) from error
+            raise self._list_changed() if confirms else self._how_to_confirm(error) from error
+
+    def _list_changed(self) -> Unconfirmed:
+        """Return the error for a list that changed in each round, and the command to repeat."""
+        what = f"the list of projects changed {_ROUNDS} times before it was confirmed"
+        return Unconfirmed(f"{what}, so nothing changed", self._command())
 
     def _how_to_confirm(self, error: DaemonError) -> Unconfirmed:
         """Return the error with the reason why nobody was asked, and the whole command to type."""
         is_forbidden = self.invocation.flags.no_input
         why = "--no-input forbids the question" if is_forbidden else "no terminal to ask on"
-        verb, *words = shlex.split(self.invocation.command)
-        command = shlex.join(["rootsd", verb, *words, "--yes", *self.invocation.arguments])
-        return Unconfirmed(f"{error.message} ({why}; --dry-run lists them)", command)
+        return Unconfirmed(
+            f"{error.message} ({why}; --dry-run lists them)", self._command("--yes")
+        )
+
+    def _command(self, *more: str) -> str:
+        """Return the whole command as a person types it, with `more` flags."""
+        words = shlex.split(self.invocation.command)
+        return shlex.join(["rootsd", *words, *more, *self.invocation.arguments])
 
     async def read(self, request: ControlRequest) -> dict[str, Any]:
         """Send a request."""
