@@ -88,6 +88,27 @@ def test_disconnect_removes_a_container_that_sync_had_to_leave(
     assert (file.read_text(), record.own()) == ('{"x": 1}', {})
 
 
+def test_disconnect_names_the_other_homes_that_are_connected_or_synced(
+    clients: Path, shell: Shell, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (clients / name).mkdir()
+    monkeypatch.setenv("COPILOT_HOME", str(clients / "one"))
+    shell.run("connect", "copilot")
+    monkeypatch.delenv("COPILOT_HOME")
+    record = SyncRecord(bytes(rootsd_dir / "state"))
+    record.save_clients([SyncedClient("copilot", f"{clients}/two/settings.json")])
+    said = shell.run("disconnect", "copilot").err
+    again = "rootsd disconnect copilot)"
+    assert (
+        f"is also connected in ~/one/mcp-config.json (try: COPILOT_HOME={clients}/one {again}"
+        in said
+    )
+    assert (
+        f"is also synced in ~/two/settings.json (try: COPILOT_HOME={clients}/two {again}" in said
+    )
+
+
 def test_a_dry_run_prints_the_difference_and_writes_nothing(clients: Path, shell: Shell) -> None:
     done = shell.run("connect", "gemini", "--dry-run")
     assert done.status == 0

@@ -30,9 +30,13 @@ class ClientHomes:
         names = {*self._connected.names(), *(each.client for each in self._synced.values())}
         return sorted(names & all_clients().keys())
 
+    def connected(self, client: McpClient) -> list[ClientEnvironment]:
+        """Return the surroundings of each home that `connect` changed, in a fixed order."""
+        return known_homes(client, self._environment, self._connected)
+
     def changed(self, client: McpClient) -> list[ClientEnvironment]:
         """Return the surroundings of each home that was changed, in a fixed order."""
-        found = known_homes(client, self._environment, self._connected)
+        found = self.connected(client)
         target = TARGETS.get(client.facts.name)
         here = self._environment.home_of(client.facts)
         for each in self._synced.values():

@@ -82,8 +82,7 @@ def command(
             connector.forget_worktrees(client, _without(client, changed, targets))
             _disconnect(invocation, connector, client, targets, dry_run=dry_run)
         if not everything:
-            others = homes.all(client)[1:]
-            connector.report.warnings += _also_connected(client, others, environment)
+            connector.report.warnings += _other_homes(client, homes, environment)
     if not dry_run:
         _remove_containers(invocation, SyncRecord(invocation.places.state))
     return print_report(invocation, connector.report, dry_run=dry_run)
@@ -114,16 +113,23 @@ def _without(
     return [home for home in homes if client.settings(home) not in settings]
 
 
-def _also_connected(
-    client: McpClient, homes: Sequence[ClientEnvironment], environment: ClientEnvironment
+def _other_homes(
+    client: McpClient, homes: ClientHomes, environment: ClientEnvironment
 ) -> list[str]:
-    """Return a sentence for each home in which a client stays connected."""
+    """Return a sentence for each home in which a client stays connected or synced."""
     again = f"rootsd disconnect {client.facts.name}"
-    return [
-        f"{client.facts.title} is also connected in {shorten_home(str(client.settings(home)))}"
-        f" (try: {home.home_of(client.facts).command(again, environment.variables)})"
-        for home in homes
-    ]
+    connected = {client.settings(home) for home in homes.connected(client)}
+    found = []
+    for home in homes.all(client)[1:]:
+        settings = client.settings(home)
+        done, file = "connected", str(settings)
+        if settings not in connected and (synced := homes.synced_file(client, home)):
+            done, file = "synced", synced
+        command = home.home_of(client.facts).command(again, environment.variables)
+        found.append(
+            f"{client.facts.title} is also {done} in {shorten_home(file)} (try: {command})"
+        )
+    return found
 
 
 def _stop_syncing(
