@@ -109,7 +109,7 @@ def is_interpreter(path: str) -> bool:
 
 
 def agents_of(process: Process, agents: Iterable[Agent]) -> list[Agent]:
-    """Return those of `agents` of which `process` is a program."""
+    """Return each agent whose program `process` is."""
     script = _script(process)
     names = _names(process, script)
     return [

@@ -1,6 +1,6 @@
 """Write the lines about a selection, risks first. Pure, apart from the clock of `age`.
 
-The values are untrusted. Whoever draws a paragraph makes a label of it.
+The values are untrusted. The widget that shows a paragraph makes a label of it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def risks_of_several(listing: Mapping[str, Any]) -> Iterator[Paragraph]:
 def about_affected(facts: Facts[Any]) -> Iterator[Paragraph]:
     """Yield the projects that an order decides about, if they are several, with their risks."""
     if facts.confirmation is not None:
-        # Whoever draws a paragraph would show the spaces of an indented line as characters.
+        # A paragraph is shown as a label, in which leading spaces would appear as escapes.
         for line in affected_lines(facts.confirmation):
             yield Paragraph("", line.strip(), Tone.ATTENTION)
 
