@@ -44,7 +44,7 @@ from rootsd.core.model import (
     Rule,
     Verdict,
 )
-from rootsd.core.paths import PathError
+from rootsd.core.paths import PathError, text_of
 from rootsd.core.plan import plan
 from support.approval_machine import PATHS, ApprovalMachine, mains, numbers, observed
 from support.core_samples import (
@@ -61,6 +61,7 @@ from support.core_samples import (
 
 SRC = HOME + b"/src"
 API = SRC + b"/api"
+INNER = API + b"/inner"
 WORKTREE = SRC + b"/api-fix"
 END = Expiry(LATER, "boot", 1)
 
@@ -232,9 +233,16 @@ def test_a_name_abandoned_in_the_same_batch_is_free() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/b", 2), approve(API, 1, "main"))
     freed = plan(catalog, [Forget(API, ANN), approve(b"/srv/b", 2, "main")], NOW).catalog
     assert freed.roots[b"/srv/b"].name == "main"
-    with pytest.raises(NameTaken, match="main") as refused:
+    with pytest.raises(NameTaken, match=f"'?main'? belongs to {text_of(API)}") as refused:
         plan(catalog, [approve(b"/srv/b", 2, "main")], NOW)
     assert refused.value.remedy == "rootsd approve REF --as NAME"
+
+
+def test_an_approval_freezes_the_name_that_the_person_saw() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API))
+    assert catalog.proposed_names[API] == "api"
+    made = plan(catalog, [seen(b"/srv/api", 2), approve(API)], NOW).catalog
+    assert made.roots[API].name == "api"
 
 
 def test_ids_are_permanent_and_a_returning_project_keeps_its_id() -> None:
@@ -265,7 +273,7 @@ def test_a_uri_is_approved_without_an_identity() -> None:
     [
         ([seen(SRC), Deny(SRC, ANN)], "rootsd forget /home/ann/src"),
         ([forbid(b"/home/*/src")], "rootsd rule rm 1"),
-        ([seen(API + b"/inner", 5), Deny(API + b"/inner", ANN)], "rootsd forget "),
+        ([seen(INNER, 5), Deny(INNER, ANN)], "rootsd forget ID"),
     ],
 )
 def test_an_approval_under_a_denial_is_refused_with_a_remedy(
@@ -274,7 +282,8 @@ def test_an_approval_under_a_denial_is_refused_with_a_remedy(
     catalog = after(NOTHING_KNOWN, seen(API), *obstacle)
     with pytest.raises(DeniedHere) as refused:
         plan(catalog, [approve(API)], NOW)
-    assert refused.value.remedy.startswith(remedy)
+    inner = catalog.projects.get(INNER)
+    assert refused.value.remedy == remedy.replace("ID", inner.id if inner else "")
     assert catalog.roots == {}
 
 
@@ -378,6 +387,13 @@ def test_a_denial_stays_at_its_path_and_does_not_follow_a_move() -> None:
     assert (ruling.name, ruling.tags) == ("new", ())
 
 
+def test_a_denial_in_the_same_batch_does_not_follow_a_move_either() -> None:
+    orders = [Deny(API, ANN), Approve(SRC + b"/new", identity(1), ANN)]
+    catalog = plan(_moved(), orders, NOW).catalog
+    assert catalog.is_denied(catalog.projects[API])
+    assert catalog.projects[SRC + b"/new"].ruling.tags == ()
+
+
 def test_another_folder_with_the_same_origin_gets_no_settings() -> None:
     catalog = after(_moved(), seen(SRC + b"/other", 2))
     order = Approve(SRC + b"/other", identity(2), ANN, origin="there")
@@ -392,3 +408,10 @@ def test_a_renewed_approval_has_a_new_number_and_keeps_the_rest() -> None:
     assert again.roots[API] == replace(once.roots[API], approval=once.roots[API].approval + 1)
     with pytest.raises(IdentityChanged):
         plan(once, [approve(API, 2)], LATER)
+
+
+def test_a_restored_approval_has_its_own_number_and_the_next_one_counts_on() -> None:
+    known = plan(NOTHING_KNOWN, [seen(API), seen(b"/srv/b", 2)], NOW).catalog
+    orders = [replace(approve(API), number=7), approve(b"/srv/b", 2)]
+    roots = plan(known, orders, NOW).catalog.roots
+    assert [roots[path].approval for path in (API, b"/srv/b")] == [7, 1]
