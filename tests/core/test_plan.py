@@ -29,6 +29,7 @@ from rootsd.core.inputs import (
     Approve,
     Deny,
     Forget,
+    Input,
     Observation,
     ProjectGone,
     ProjectObserved,
@@ -388,7 +389,7 @@ def test_a_denial_stays_at_its_path_and_does_not_follow_a_move() -> None:
 
 
 def test_a_denial_in_the_same_batch_does_not_follow_a_move_either() -> None:
-    orders = [Deny(API, ANN), Approve(SRC + b"/new", identity(1), ANN)]
+    orders: list[Input] = [Deny(API, ANN), Approve(SRC + b"/new", identity(1), ANN)]
     catalog = plan(_moved(), orders, NOW).catalog
     assert catalog.is_denied(catalog.projects[API])
     assert catalog.projects[SRC + b"/new"].ruling.tags == ()
