@@ -20,14 +20,15 @@ from rootsd.config.configuration import parse_config
 from rootsd.config.reference import tables
 from rootsd.core.errors import BadConfig
 from rootsd.core.parsing import parse_toml
+from rootsd.core.record import to_json
 from rootsd.net.unix_socket import address_of
 from rootsd.wire import hello
 from rootsd.wire.daemon import ScanProgressItem, StopRequest
-from rootsd.wire.hello import Hello
+from rootsd.wire.hello import Hello, HelloResult, ResumeState
 from rootsd.wire.jsonrpc import Message, encode
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD, REQUEST_TYPES
 from rootsd.wire.request import ControlRequest, encode_request
-from rootsd.wire.requested_scope import RequestedScope, ResumeState
+from rootsd.wire.requested_scope import RequestedScope
 from support.control_requests import REQUESTS, smallest_request
 from support.golden_files import GOLDEN_FILES
 from support.person import Person
@@ -88,7 +89,8 @@ def test_a_wrong_request_does_not_fit(method: str, params: dict[str, Any]) -> No
 
 
 SESSION_START = ResumeState("/src/api", 7)
-HELLO = Hello(client="x", scope=RequestedScope(("a",), ("b",), "/c", True, "/d", SESSION_START))
+SCOPE = RequestedScope(("a",), ("b",), "/c", True, "/d")
+HELLO = Hello(client="x", scope=SCOPE, start=SESSION_START)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_the_messages_of_the_proxies_fit(message: Message) -> None:
 
 def test_the_answer_to_a_hello_fits() -> None:
     for start in (None, SESSION_START):
-        assert errors(hello.hello_result("1.2.3", start), "rootsd-hello.result") == []
+        assert errors(to_json(HelloResult(start=start)), "rootsd-hello.result") == []
 
 
 def test_the_progress_of_a_scan_fits() -> None:
@@ -291,7 +293,7 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "projects", cwd
     yield "sessions", {"view": "history"}
     yield "session_roots", {"id": "0a1b2c3d"}
-    hello = {"version": 1, "client": "a server", "workspace": f"{top}/one"}
+    hello = {"version": 1, "client": "a server", "scope": {"workspace": f"{top}/one"}}
     program = {"pid": 7, "program": "x", "engine": "static", "landlock": 7, "network": True}
     yield "follow", {"version": 1, "part": "roots", "hello": hello, "wall": program,
                       "use": "server"}  # fmt: skip

@@ -24,7 +24,7 @@ from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
-from rootsd.wire.hello import HELLO_METHOD, HelloParams, HelloResult, ReportedRootsParams
+from rootsd.wire.hello import HELLO_METHOD, Hello, HelloResult, ReportedRoots
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
 from rootsd.wire.wall import WallProgram
@@ -204,15 +204,15 @@ def _protocol_lines() -> Iterator[str]:
     yield "\n## The hello on mcp.sock\n"
     yield cleandoc(f"""
         `mcp.sock` speaks MCP. Before its first message, a client may send `{HELLO_METHOD}`, which
-        names the client and narrows its roots. A hello with unknown parameters is refused.""")
-    hello = json_objects((HelloParams, HelloResult))
-    for name in (HelloParams.__name__, HelloResult.__name__):
-        yield from _object(hello[name], elsewhere=elsewhere)
+        names the client and narrows its roots. A hello with unknown keys is refused.""")
+    hello = json_objects((Hello, HelloResult))
+    for each in hello.values():
+        yield from _object(each, elsewhere=elsewhere)
     results = (each.result for each in REQUEST_TYPES)
-    types = (*results, *_NOTIFICATIONS.values(), HelloResult, WallProgram, ReportedRootsParams)
+    types = (*results, *_NOTIFICATIONS.values(), WallProgram, ReportedRoots)
     objects = json_objects(types)
     yield "\n## Objects in messages"
-    for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - {HelloResult.__name__}):
+    for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - hello.keys()):
         yield from _object(objects[name], elsewhere=elsewhere)
 
 

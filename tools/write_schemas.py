@@ -27,12 +27,13 @@ from rootsd.wire.hello import (
     HELLO_METHOD,
     PROPOSED_FOLDER_METHOD,
     REPORTED_ROOTS_METHOD,
-    HelloParams,
+    Hello,
     HelloResult,
     ProposedFolderParams,
-    ReportedRootsParams,
+    ReportedRoots,
 )
 from rootsd.wire.registry import REQUEST_TYPES
+from rootsd.wire.requested_scope import RequestedScope
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schema"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -64,12 +65,12 @@ _RESULTS: Mapping[str, type] = {
 }
 _REQUESTS: Mapping[str, type] = {
     **{request_type.method: request_type for request_type in REQUEST_TYPES},
-    HELLO_METHOD: HelloParams,
+    HELLO_METHOD: Hello,
 }
 _NOTIFICATIONS: Mapping[str, type] = {
     "progress": ScanProgressItem,
     CHANGE_METHOD: FeedChange,
-    REPORTED_ROOTS_METHOD: ReportedRootsParams,
+    REPORTED_ROOTS_METHOD: ReportedRoots,
     PROPOSED_FOLDER_METHOD: ProposedFolderParams,
 }
 _COMMON = CommandOutput.__annotations__.keys() - {"items"}
@@ -83,7 +84,9 @@ def control_schema() -> JsonSchema:
     outputs = command_outputs()
     results = (each for some in outputs.values() for each in some)
     definitions = _definitions((*types, *printed, *results))
-    definitions[HelloParams.__name__]["additionalProperties"] = False
+    for record in (Hello, RequestedScope):
+        definitions[record.__name__] |= {"additionalProperties": False, "required": []}
+    definitions[Hello.__name__]["required"] = ["version"]
     params = {**_REQUESTS, **_NOTIFICATIONS}
     definitions |= {f"{_key(name)}.params": _ref(of.__name__) for name, of in params.items()}
     definitions |= {f"{_key(name)}.result": _ref(of.__name__) for name, of in _RESULTS.items()}
@@ -230,7 +233,7 @@ def _ref(name: str) -> JsonSchema:
 
 def _request(method: str, params: JsonSchema) -> JsonSchema:
     of_message = _message(method)
-    if params["title"] != HelloParams.__name__:
+    if params["title"] != Hello.__name__:
         of_message["params"]["properties"] = {CHALLENGE_ANSWER: {"type": "string"}}
     required = ["jsonrpc", "id", "method", *(["params"] if params.get("required") else [])]
     return _object(f"request {method}", {"id": _ID, **of_message}, required)

@@ -29,7 +29,6 @@ from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import ApplyMode, TagRequest
 from rootsd.wire.feed import FEED_VERSION, OtherVersion
 from rootsd.wire.follow import FeedPart, FollowRequest
-from rootsd.wire.hello import HelloParams
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
 from rootsd.wire.wall import ReportConfinedRequest, WallProgram
@@ -72,10 +71,11 @@ class Warden:
         name: str,
         program: Mapping[str, object] = PROGRAM,
         use: WallUse = WallUse.PROGRAM,
+        start: object = None,
         **scope: object,
     ) -> dict[str, Any]:
         """Return the answer to `follow`, and the first change as its `view`."""
-        hello = {"version": 1, "client": name, **scope}
+        hello = {"version": 1, "client": name, "scope": scope, "start": start}
         wanted = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
         wanted["use"] = use
         answer = await self.call("follow", **wanted)
@@ -113,9 +113,12 @@ def by_path(view: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def wanted(
-    name: str = "x", program: Mapping[str, Any] = PROGRAM, **scope: object
+    name: str = "x",
+    program: Mapping[str, Any] = PROGRAM,
+    start: object = None,
+    **scope: object,
 ) -> FollowRequest:
-    hello = convert({"version": 1, "client": name, **scope}, HelloParams)
+    hello = {"version": 1, "client": name, "scope": scope, "start": start}
     return FollowRequest(FEED_VERSION, FeedPart.ROOTS, hello, convert(program, WallProgram))
 
 
@@ -227,7 +230,7 @@ async def test_requests_are_answered_between_views() -> None:
 async def test_a_change_outside_the_scope_sends_nothing() -> None:
     control = ControlHarness(root(1), root(2))
     async with connected(control) as warden:
-        answer = await warden.follow("claude", only=["p1"])
+        answer = await warden.follow("claude", names=["p1"])
         assert by_path(answer["view"]).keys() == {P1}
         await control.decide(FORGET, "p2")
         await control.decide(DENY, "p1")
@@ -237,7 +240,7 @@ async def test_a_change_outside_the_scope_sends_nothing() -> None:
 async def test_a_denial_outside_the_roots_and_the_scope_is_sent_and_taken_back() -> None:
     control = ControlHarness(root(1), project(2), project(3))
     async with connected(control) as warden:
-        answer = await warden.follow("claude", only=["p1"])
+        answer = await warden.follow("claude", names=["p1"])
         assert answer["view"]["denied"] is None
         await control.decide(DENY, "p2")
         assert (await warden.next())["params"]["roots"]["denied"] == [P2]
@@ -491,7 +494,7 @@ async def test_a_follower_of_roots_is_no_confined_program() -> None:
 async def test_a_server_behind_the_wall_has_a_session_with_its_roots_and_its_scope() -> None:
     control = ControlHarness(root(1), at(INNER.encode(), project(2)), root(3))
     async with connected(control) as warden:
-        await warden.follow("a server", use=WallUse.SERVER, only=["p1"])
+        await warden.follow("a server", use=WallUse.SERVER, names=["p1"])
         (session,) = control.servers.opened
         assert session.names == ["a server"]
         assert [scope.names for scope in session.scopes] == [{"p1"}]

@@ -49,7 +49,10 @@ def test_a_new_bridge_reports_what_an_old_daemon_ignores() -> None:
 
 @pytest.mark.parametrize(
     ("params", "welcomed"),
-    [({"version": 2, "only": ["api"]}, True), ({"version": 2, "colour": "red"}, False)],
+    [
+        ({"version": 2, "scope": {"names": ["api"]}}, True),
+        ({"version": 2, "colour": "red"}, False),
+    ],
 )
 def test_a_newer_bridge_is_obeyed_completely_or_refused(
     params: dict[str, Any], welcomed: bool

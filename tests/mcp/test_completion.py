@@ -43,7 +43,7 @@ async def test_a_completion_has_at_most_a_hundred_names_and_the_total() -> None:
 
 async def test_roots_outside_of_the_scope_are_not_completed() -> None:
     async with connected(FakeSource(root("/src/api"), root("/src/apple"))) as peer:
-        await peer.ask("rootsd/hello", {"version": 1, "only": ["api"]})
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"names": ["api"]}})
         found = (await peer.ask_2026("completion/complete", typed("ap")))["result"]["completion"]
     assert found["values"] == ["api"]
 

@@ -350,10 +350,10 @@ async def test_a_hello_is_answered_and_names_the_client() -> None:
         [],
         {"version": 0},
         {"version": 1, "client": 7},
-        {"version": 1, "only": "api"},
-        {"version": 1, "cwd": "src"},
-        {"version": 1, "cwd": "/src\0"},
-        {"version": 1, "any_uri": "yes"},
+        {"version": 1, "scope": {"names": "api"}},
+        {"version": 1, "scope": {"cwd": "src"}},
+        {"version": 1, "scope": {"cwd": "/src\0"}},
+        {"version": 1, "scope": {"any_uri": "yes"}},
         {"version": 2, "unheard_of": True},
     ],
 )
@@ -371,14 +371,14 @@ DOCS = root("https://a.example/v1", name="docs", kind=ProjectKind.URI)
 @pytest.mark.parametrize(
     ("scope", "listed", "mcp_roots"),
     [
-        ({"only": ["web", "nobody"]}, ["web"], ["web"]),
+        ({"names": ["web", "nobody"]}, ["web"], ["web"]),
         ({"tags": ["work"]}, ["api"], ["api"]),
-        ({"only": ["web"], "tags": ["work"]}, ["api", "web"], ["api", "web"]),
+        ({"names": ["web"], "tags": ["work"]}, ["api", "web"], ["api", "web"]),
         ({"cwd": "/link/lib"}, ["web"], ["web"]),
         ({"cwd": "/"}, [], []),
         ({"any_uri": True}, ["api", "docs", "web"], ["api", "docs", "web"]),
-        ({"only": ["docs"]}, ["docs"], []),
-        ({"only": ["docs"], "any_uri": True}, ["docs"], ["docs"]),
+        ({"names": ["docs"]}, ["docs"], []),
+        ({"names": ["docs"], "any_uri": True}, ["docs"], ["docs"]),
     ],
 )
 async def test_the_scope_of_a_hello_applies_to_every_answer(
@@ -387,7 +387,7 @@ async def test_the_scope_of_a_hello_applies_to_every_answer(
     source = FakeSource(API, DOCS, WEB)
     source.links[b"/link"] = b"/src/web"
     async with connected(source) as narrow, connected(source) as wide:
-        assert "result" in await narrow.ask("rootsd/hello", {"version": 1, **scope})
+        assert "result" in await narrow.ask("rootsd/hello", {"version": 1, "scope": scope})
         assert len(narrow.seen.scopes) == 1
         roots = (await narrow.ask("roots/list"))["result"]["roots"]
         assert [each["name"] for each in roots] == mcp_roots
@@ -405,7 +405,7 @@ async def test_the_scope_of_a_hello_applies_to_every_answer(
 async def test_a_connection_is_not_notified_of_roots_outside_its_scope() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
-        await peer.ask("rootsd/hello", {"version": 1, "only": ["web"]})
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"names": ["web"]}})
         await peer.ask("roots/list")
         source.publish()
         assert "result" in await peer.ask("ping")

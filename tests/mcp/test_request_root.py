@@ -98,7 +98,7 @@ async def test_a_failing_source_ends_the_waiting_call_with_its_error() -> None:
 async def test_an_approval_outside_the_scope_is_not_reported() -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer:
-        await peer.ask("rootsd/hello", {"version": 1, "only": ["api"]})
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"names": ["api"]}})
         source.publish(API, WEB)
         assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
 

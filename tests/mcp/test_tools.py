@@ -168,7 +168,7 @@ async def test_each_result_says_what_changed_since_the_previous_one() -> None:
 async def test_changes_outside_the_scope_are_not_named() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
-        await peer.ask("rootsd/hello", {"version": 1, "only": ["acme/api"]})
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"names": ["acme/api"]}})
         params = {"name": "list_roots"}
         before = (await peer.ask_2026("tools/call", params))["result"]
         source.publish(API, NESTED, DOCS)

@@ -16,7 +16,7 @@ META = {
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("ping", {}),
     ("roots/list", {}),
-    ("rootsd/hello", {"version": 1, "client": "fuzz", "only": ["api"], "cwd": "/src"}),
+    ("rootsd/hello", {"version": 1, "client": "fuzz", "scope": {"names": ["api"], "cwd": "/src"}}),
     ("server/discover", {}),
     ("tools/list", {"cursor": "YWZ0ZXI6YXBp"}),
     ("tools/call", {"name": "list_roots", "arguments": {}}),

@@ -19,6 +19,7 @@ from mcp.server import Server
 from rootsd import __version__
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
+from rootsd.core.record import to_json
 from rootsd.mcp.responses import (
     MAX_BATCH_MESSAGES,
     AwaitTurn,
@@ -136,13 +137,14 @@ class ProtocolRouter:
             # for.
             try:
                 source = self._view.source
-                scope = await resolve_scope(greeting.scope, source.canonical, source.session_start)
+                scope = await resolve_scope(greeting, source.canonical, source.session_start)
             except ValueError as error:
                 return _invalid_hello(request, str(error))
             self._view.narrow(scope)
             start = resume_state(scope)
         self._learn_name(greeting.client)
-        return Response(request.id, hello.hello_result(__version__, start))
+        result = hello.HelloResult(rootsd=__version__, start=start)
+        return Response(request.id, to_json(result))
 
     async def _list_roots(self, request: Request) -> Response | ErrorResponse:
         # Set this first, so that the client is notified of a change during the verification.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, NamedTuple, TypedDict
 
 from rootsd.core.doctor import DoctorFinding
+from rootsd.wire.hello import ReportedRoots
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
@@ -293,15 +294,6 @@ class SentRootsItem(TypedDict):
     """The number of roots that are gone."""
 
 
-class ReportedRootsItem(TypedDict):
-    """The roots that a run proxy has sent to its server."""
-
-    roots: int
-    """Their number."""
-    names: list[str]
-    """The first names."""
-
-
 class SessionItem(SessionStatus):
     """One session of an MCP client."""
 
@@ -317,7 +309,7 @@ class SessionItem(SessionStatus):
     """Why it ended, or null while it is open."""
     given: list[SentRootsItem]
     """The sets of roots that it got, oldest first. For an open session, only the newest."""
-    told: ReportedRootsItem | None
+    told: ReportedRoots | None
     """The roots that a run proxy last reported, or null for other sessions."""
 
 

@@ -7,12 +7,12 @@ thousands of projects is a short message. `rootsd.wire.feed` reads these message
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.wire.daemon import SessionItem
 from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
-from rootsd.wire.hello import HelloParams, ResumeStateItem
+from rootsd.wire.hello import ResumeState
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import Answer, ControlRequest
 from rootsd.wire.wall import ConfinedProgramItem, WallProgram
@@ -94,7 +94,7 @@ class FollowResult(NamedTuple):
     """The version of the daemon."""
     id: str | None
     """The id of the confined program, or null."""
-    start: ResumeStateItem | None
+    start: ResumeState | None
     """A follower that connects again sends this in its hello, so that the session keeps its
     workspace. Null for a scope without a folder.
     """
@@ -116,7 +116,7 @@ class FollowRequest(ControlRequest, frozen=True):
 
     version: int
     part: FeedPart
-    hello: HelloParams | None = None
+    hello: dict[str, Any] | None = None
     wall: WallProgram | None = None
     use: WallUse = WallUse.PROGRAM
 

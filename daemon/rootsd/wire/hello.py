@@ -13,11 +13,12 @@ it sends `start` with its hello. So the session continues with the same project.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.record import BadRecord, from_json, to_json
 from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notification, Params, Request
-from rootsd.wire.requested_scope import RequestedScope, ResumeState
+from rootsd.wire.requested_scope import RequestedScope
 
 HELLO_METHOD = "rootsd/hello"
 REPORTED_ROOTS_METHOD = "rootsd/told"
@@ -32,12 +33,9 @@ HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
 _MAX_REPORTED_NAMES = 20
-_FIELDS = frozenset(
-    {"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri", "focus"}
-)
 
 
-class ResumeStateItem(TypedDict):
+class ResumeState(NamedTuple):
     """The facts about the start of a session, so that it can continue on a new connection."""
 
     anchor: str | None
@@ -46,43 +44,35 @@ class ResumeStateItem(TypedDict):
     """The number of the newest approval at that time."""
 
 
-class HelloParams(TypedDict):
-    """The program that connects, and the scope of its session."""
+class Hello(NamedTuple):
+    """The program that connects, and the scope of its session. It may leave out any key but
+    `version`, and any key of the scope.
+    """
 
-    version: int
+    version: int = HELLO_VERSION
     """1."""
-    client: NotRequired[str | None]
+    client: str = ""
     """Its name for people."""
-    only: NotRequired[list[str]]
-    """The names of roots."""
-    tags: NotRequired[list[str]]
-    """The tags of roots."""
-    cwd: NotRequired[str | None]
-    """An absolute path: the root that contained it when the session began."""
-    workspace: NotRequired[str | None]
-    """An absolute path: the workspace of a session that begins there."""
-    start: NotRequired[ResumeStateItem]
+    scope: RequestedScope = RequestedScope()
+    """The roots that it asks for."""
+    start: ResumeState | None = None
     """What the daemon sent when the session began, to continue it."""
-    any_uri: NotRequired[bool]
-    """Whether to list roots that are not folders, too."""
-    focus: NotRequired[bool]
-    """Whether to list the roots with the tag of the focus."""
 
 
-class HelloResult(TypedDict):
+class HelloResult(NamedTuple):
     """The answer to a hello."""
 
-    version: int
+    version: int = HELLO_VERSION
     """The version of this request."""
-    rootsd: str
+    rootsd: str = ""
     """The version of the daemon."""
-    start: NotRequired[ResumeStateItem]
-    """What to send on the next connection of the session. Left out for a session without a working
+    start: ResumeState | None = None
+    """What to send on the next connection of the session. Null for a session without a working
     directory.
     """
 
 
-class ReportedRootsParams(TypedDict):
+class ReportedRoots(TypedDict):
     """The roots that a run proxy has sent to its server."""
 
     roots: int
@@ -96,14 +86,6 @@ class ProposedFolderParams(TypedDict):
 
     path: str
     """Its absolute path."""
-
-
-class Hello(NamedTuple):
-    """The program that connects, and its scope. `client` is its name for people, or empty."""
-
-    version: int = HELLO_VERSION
-    client: str = ""
-    scope: RequestedScope = RequestedScope()
 
 
 class BadHello(ValueError):
@@ -122,38 +104,9 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
 
 
 def hello_params(hello: Hello) -> dict[str, Any]:
-    """Return the parameters for `hello`. Empty fields are left out."""
-    params: dict[str, Any] = {"version": hello.version}
-    if hello.client:
-        params["client"] = hello.client
-    if hello.scope.names:
-        params["only"] = list(hello.scope.names)
-    if hello.scope.tags:
-        params["tags"] = list(hello.scope.tags)
-    if hello.scope.cwd is not None:
-        params["cwd"] = hello.scope.cwd
-    if hello.scope.workspace is not None:
-        params["workspace"] = hello.scope.workspace
-    if hello.scope.start is not None:
-        params["start"] = hello.scope.start._asdict()
-    if hello.scope.any_uri:
-        params["any_uri"] = True
-    if hello.scope.focus:
-        params["focus"] = True
-    return params
-
-
-def hello_result(rootsd: str, start: ResumeState | None) -> HelloResult:
-    """Return the result for a hello. `start` is None for a session without a working directory."""
-    result = HelloResult(version=HELLO_VERSION, rootsd=rootsd)
-    if start is not None:
-        result["start"] = resume_item(start)
-    return result
-
-
-def resume_item(start: ResumeState) -> ResumeStateItem:
-    """Return the start of a session for its peer."""
-    return ResumeStateItem(anchor=start.anchor, approvals=start.approvals)
+    """Return the parameters for `hello`. Fields with default values are left out."""
+    params = {"version": hello.version, **_given(hello)}
+    return {**params, "scope": _given(hello.scope)} if "scope" in params else params
 
 
 def resume_hello(hello: Hello, result: object) -> Hello:
@@ -162,17 +115,11 @@ def resume_hello(hello: Hello, result: object) -> Hello:
     Raises ScopeRefused if the answer is not valid, because with another start, the session might
     get more roots.
     """
-    match result:
-        case {"start": start}:
-            try:
-                scope = hello.scope._replace(start=_start_in(start))
-            except BadHello as error:
-                raise ScopeRefused(
-                    f"the daemon's answer is not valid: {error}", "rootsd up"
-                ) from error
-            return hello._replace(scope=scope)
-        case _:
-            return hello
+    try:
+        start = from_json(HelloResult, result).start
+    except BadRecord as error:
+        raise ScopeRefused(f"the daemon's answer is not valid: {error}", "rootsd up") from error
+    return hello if start is None else hello._replace(start=start)
 
 
 def encode_reported_roots(names: Sequence[str]) -> Notification:
@@ -205,21 +152,17 @@ def decode_hello(params: Params) -> Hello:
     """Return the hello in the parameters of a request. Raises BadHello."""
     if not isinstance(params, dict):
         raise BadHello("a hello has named parameters")
-    if unknown := sorted(params.keys() - _FIELDS):
-        raise BadHello(f"unknown: {', '.join(unknown)}")
-    version = params.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+    try:
+        hello = from_json(Hello, params)
+    except BadRecord as error:
+        raise BadHello(str(error)) from error
+    unknown = {*params}.difference(Hello._fields)
+    unknown |= {*params.get("scope", ())}.difference(RequestedScope._fields)
+    if unknown:
+        raise BadHello(f"unknown: {', '.join(sorted(unknown))}")
+    if "version" not in params or hello.version < 1:
         raise BadHello("version is a number from 1")
-    scope = RequestedScope(
-        _texts(params, "only"),
-        _texts(params, "tags"),
-        _text(params, "cwd"),
-        _truth(params, "any_uri"),
-        _text(params, "workspace"),
-        _start_in(params["start"]) if "start" in params else None,
-        _truth(params, "focus"),
-    )
-    return Hello(version, (_text(params, "client") or "")[:_CLIENT_LIMIT], scope)
+    return hello._replace(client=hello.client[:_CLIENT_LIMIT])
 
 
 def scope_refusal(response: ErrorResponse) -> ScopeRefused:
@@ -235,32 +178,6 @@ def scope_refusal(response: ErrorResponse) -> ScopeRefused:
     return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")
 
 
-def _start_in(start: object) -> ResumeState:
-    match start:
-        case {"anchor": None | str() as anchor, "approvals": int() as approvals} if (
-            not isinstance(approvals, bool) and approvals >= 0
-        ):
-            return ResumeState(anchor, approvals)
-        case _:
-            raise BadHello("start is not one that a daemon sent")
-
-
-def _truth(params: dict[str, Any], field: str) -> bool:
-    value = params.get(field, False)
-    if not isinstance(value, bool):
-        raise BadHello(f"{field} is true or false")
-    return value
-
-
-def _text(params: dict[str, Any], field: str) -> str | None:
-    value = params.get(field)
-    if value is not None and not isinstance(value, str):
-        raise BadHello(f"{field} is a string")
-    return value
-
-
-def _texts(params: dict[str, Any], field: str) -> tuple[str, ...]:
-    value = params.get(field, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadHello(f"{field} is a list of strings")
-    return tuple(value)
+def _given(record: Hello | RequestedScope) -> dict[str, Any]:
+    usual = record._field_defaults
+    return {name: v for name, v in to_json(record).items() if getattr(record, name) != usual[name]}

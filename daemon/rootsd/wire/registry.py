@@ -124,5 +124,6 @@ _PLAIN_WORDS: Mapping[type[msgspec.inspect.Type], str] = {
     msgspec.inspect.IntType: "an integer",
     msgspec.inspect.BoolType: "true or false",
     msgspec.inspect.NoneType: "null",
+    msgspec.inspect.DictType: "an object",
     msgspec.inspect.TypedDictType: "an object",
 }

@@ -11,35 +11,25 @@ from typing import NamedTuple
 _TAG, _CWD, _FOCUS = "tag:", "cwd", "focus"
 
 
-class ResumeState(NamedTuple):
-    """The facts about the start of a session that a proxy sends when it connects again.
-
-    `anchor` is the absolute path of the project that contained the working directory, or None.
-    `approvals` is the number of the newest approval at that time.
-    """
-
-    anchor: str | None = None
-    approvals: int = 0
-
-
 class RequestedScope(NamedTuple):
     """The part of the published set that a connection asks for.
 
-    A root matches if it has one of the `names` or `tags`, if `focus` is true and it has the tag of
-    the focus, if it contained the absolute path `cwd` when the session began, or if it is in the
-    workspace of the absolute path `workspace`. If none of these five is given, every root matches.
-
-    `any_uri` adds roots without a `file://` URI to `roots/list`. `start` is set to continue a
-    session.
+    A root matches if any of `names`, `tags`, `cwd`, `workspace`, and `focus` matches. If none of
+    these five is given, every root matches.
     """
 
     names: tuple[str, ...] = ()
+    """The names of roots."""
     tags: tuple[str, ...] = ()
+    """The tags of roots."""
     cwd: str | None = None
+    """An absolute path: the root that contained it when the session began."""
     any_uri: bool = False
+    """Whether to list roots that are not folders, too."""
     workspace: str | None = None
-    start: ResumeState | None = None
+    """An absolute path: the workspace of a session that begins there."""
     focus: bool = False
+    """Whether to list the roots with the tag of the focus."""
 
     @property
     def narrows(self) -> bool:

@@ -9,19 +9,20 @@ from msgspec.structs import replace
 from rootsd.core.labels import text_of_label
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter
-from rootsd.wire.requested_scope import RequestedScope, ResumeState
+from rootsd.wire.hello import Hello, ResumeState
 
 
 async def resolve_scope(
-    requested: RequestedScope,
+    hello: Hello,
     canonical: Callable[[bytes], Awaitable[bytes]],
     session_start: Callable[[bytes], Awaitable[SessionStart]],
 ) -> Scope:
-    """Return the scope for `requested`.
+    """Return the scope that `hello` asks for.
 
     `canonical` makes a path canonical. `session_start` returns the start of a session that begins
     now in a canonical folder. Raises ValueError for a path that is not absolute.
     """
+    requested = hello.scope
     uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
     focus = FocusUse.FOLLOW if requested.focus else FocusUse.NARROW
     # A person may have typed the label that rootsd shows for a name with escapes.
@@ -37,12 +38,12 @@ async def resolve_scope(
     else:
         return scope
     found = await canonical(folder)
-    if requested.start is None:
+    if hello.start is None:
         start = await session_start(found)
     else:
-        text = requested.start.anchor
+        text = hello.start.anchor
         anchor = None if text is None else parse_absolute("anchor", text)
-        start = SessionStart(anchor, requested.start.approvals)
+        start = SessionStart(anchor, hello.start.approvals)
     return replace(scope, folder=found, extent=extent, start=start)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, TypedDict
 
 from rootsd.core.wall import WallEngine
-from rootsd.wire.hello import ReportedRootsParams
+from rootsd.wire.hello import ReportedRoots
 from rootsd.wire.request import ControlRequest, EmptyResult
 
 
@@ -52,7 +52,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     read_only: int | None = None
     masked: int | None = None
     waiting: int | None = None
-    told: ReportedRootsParams | None = None
+    told: ReportedRoots | None = None
     opened: tuple[str, ...] = ()
 
 

@@ -51,7 +51,7 @@ def test_a_daemon_that_ignores_the_scope_ends_the_session_before_any_request(
 ) -> None:
     def refuse(daemon: Daemon) -> None:
         hello = daemon.hear()
-        assert hello["params"]["only"] == ["api"]
+        assert hello["params"]["scope"] == {"names": ["api"]}
         daemon.say(answer(hello["id"]), reply(1, {"roots": ["everything"]}))
         assert daemon.rest() == b""
 
@@ -65,7 +65,8 @@ def test_a_daemon_that_ignores_the_scope_ends_the_session_before_any_request(
 def test_every_daemon_gets_the_scope_before_any_request() -> None:
     def narrow(daemon: Daemon) -> None:
         hello = daemon.hear()
-        assert hello["params"] == {"version": 1, "only": ["api"], "tags": ["work"], "cwd": "/"}
+        scope = {"names": ["api"], "tags": ["work"], "cwd": "/"}
+        assert hello["params"] == {"version": 1, "scope": scope}
         daemon.say(reply(hello["id"], {"version": 7, "rootsd": "99.0", "new": []}))
         assert daemon.hear()["method"] == "ping"
 

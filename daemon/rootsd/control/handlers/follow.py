@@ -55,7 +55,7 @@ from rootsd.wire.follow import (
     SessionRoots,
     SessionRootsQuery,
 )
-from rootsd.wire.hello import Hello, decode_hello, resume_item
+from rootsd.wire.hello import Hello, decode_hello
 from rootsd.wire.request import BadRequest
 from rootsd.wire.scope import resolve_scope, resume_state
 from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
@@ -125,7 +125,7 @@ class FollowHandlers(Struct, frozen=True):
             version=FEED_VERSION,
             rootsd=__version__,
             id=id_,
-            start=None if start is None else resume_item(start),
+            start=start,
             settings=self.wall.settings(),
         )
         return to_json(result)
@@ -135,9 +135,9 @@ class FollowHandlers(Struct, frozen=True):
         greeting = Hello()
         try:
             if request.hello is not None:
-                greeting = decode_hello(dict(request.hello))
+                greeting = decode_hello(request.hello)
             wall = self.wall
-            scope = await resolve_scope(greeting.scope, wall.canonical, wall.session_start)
+            scope = await resolve_scope(greeting, wall.canonical, wall.session_start)
         except ValueError as error:
             raise BadRequest(f"the scope cannot be used: {error}") from error
         return scope, greeting.client

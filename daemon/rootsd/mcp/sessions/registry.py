@@ -14,7 +14,8 @@ from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.change_signal import ChangeSignal
-from rootsd.wire.daemon import ReportedRootsItem, SentRootsItem, SessionItem, SessionStatus
+from rootsd.wire.daemon import SentRootsItem, SessionItem, SessionStatus
+from rootsd.wire.hello import ReportedRoots
 
 Clock = Callable[[], datetime]
 
@@ -61,7 +62,7 @@ class OpenSession(Struct):
     end: str = "closed by rootsd"
     last: PublishedSet | None = None
     last_at: datetime | None = None
-    reported: ReportedRootsItem | None = None
+    reported: ReportedRoots | None = None
 
     def named(self, name: str) -> None:
         """Note the client's name."""
@@ -77,7 +78,7 @@ class OpenSession(Struct):
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         """Note which roots `rootsd run` has reported to its server."""
-        self.reported = ReportedRootsItem(roots=roots, names=list(names))
+        self.reported = ReportedRoots(roots=roots, names=list(names))
         self.recorder.roots_reported(self)
         self.changes.notify()
 
