@@ -74,7 +74,7 @@ def test_a_program_gets_its_folder_and_its_status_comes_back(
     assert "the network" in done.stderr
     request = publisher.requests[0]
     hello = request["hello"]
-    assert (hello["client"], hello["workspace"]) == ("sh", str(tmp_path / "root"))
+    assert (hello["client"], hello["scope"]["workspace"]) == ("sh", str(tmp_path / "root"))
 
 
 @pytest.mark.parametrize(
