@@ -31,7 +31,7 @@ from rootsd.link.hidden_process import hide_process
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import choose_access
-from rootsd.sync.overrides import WrittenDenials, reads_projects
+from rootsd.sync.overrides import WrittenDenials
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, Wanted
@@ -242,7 +242,7 @@ def _wanted(
         return not isinstance(entries, str) and any(entry.place in places for entry in entries)
 
     wanted = target.entries(choose_access(denied, published, tag, is_written))
-    if not reads_projects(target):
+    if not (target.format.merges or target.format.replaced_by):
         return wanted
     everything = source.projects(ProjectsQuery("/", select=Selection.PUBLISHED))
     paths = [item["path"] for item in everything if item["kind"] != "uri" and item["path"]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.sync.overrides import OpencodeSettings, WrittenDenials, project_settings
+from rootsd.sync.overrides import AllSettings, WrittenDenials
 from rootsd.sync.targets import TARGETS
 from support.agent_programs import (
     ClaudeCode,
@@ -165,7 +165,7 @@ def test_the_settings_of_opencode_are_merged_as_rootsd_merges_them(folder: Path)
     merged = json.loads(done.output)["permission"]["external_directory"]
     target = TARGETS["opencode"]
     written = WrittenDenials(target, target.settings_file(str(home), variables), (), variables)
-    own = OpencodeSettings(written, str(home)).rules(project_settings(str(api)))
+    own = AllSettings(written, str(home)).rules(str(api))
     assert [(rule.pattern, rule.action) for rule in own] == list(merged.items())
 
 

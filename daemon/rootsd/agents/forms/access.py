@@ -47,6 +47,30 @@ class ListLine(NamedTuple):
     trims_names: bool = False
 
 
+class InProject(NamedTuple):
+    """A file of the project in which a session began: its path below the top folder."""
+
+    path: str
+
+
+class InVariable(NamedTuple):
+    """Settings in JSON in a variable. They are the value at `keys`."""
+
+    name: str
+    keys: tuple[str, ...] = ()
+
+
+class ReplacingKeys(NamedTuple):
+    """Keys in a TOML file of a project, each of which takes all denials away.
+
+    `path` is that of the file below the project. `condition` is a clause that says when.
+    """
+
+    path: str
+    keys: tuple[str, ...]
+    condition: str
+
+
 class ListFormat(NamedTuple):
     """The lists of one client.
 
@@ -59,6 +83,8 @@ class ListFormat(NamedTuple):
       wins last. If a later one than `place` exists, our entries are there.
     * `kept_in`: whether the file is ours alone. `always` are the lines, without a path, that it
       needs for the others to mean something.
+    * `merges`: all settings that the client merges, in its order, if `rootsd.sync.merged_rules`
+      says how. They can take denials away, as can what is in `replaced_by`.
     """
 
     place: SettingsPlace
@@ -70,3 +96,5 @@ class ListFormat(NamedTuple):
     merged_with: tuple[str, ...] = ()
     kept_in: ListFile = ListFile.SHARED
     always: tuple[ListLine, ...] = ()
+    merges: tuple[SettingsPlace | InProject | InVariable, ...] = ()
+    replaced_by: ReplacingKeys | None = None

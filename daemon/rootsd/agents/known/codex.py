@@ -72,6 +72,11 @@ def access() -> forms.access.ListFormat:
         kept_in=forms.access.ListFile.PROFILE,
         # Codex's own default, to which denials are added.
         always=(line(keys, "extends", ":workspace"),),
+        replaced_by=forms.access.ReplacingKeys(
+            RUNS[0],
+            ("default_permissions", "permissions", "sandbox_mode"),
+            "wins if Codex trusts it",
+        ),
     )
 
 

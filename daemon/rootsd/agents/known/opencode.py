@@ -13,6 +13,9 @@ SOURCE = "run, 1.18.33"
 RUNS = ("opencode.json",)
 OBEYS = (".opencode", ".opencode.json", "opencode.json", "opencode.jsonc")
 
+_NAMES = ("opencode.json", "opencode.jsonc")
+_MANAGED_ON_MACOS = "/Library/Application Support/opencode"
+
 
 def state() -> forms.state.AgentState:
     """Return what it needs behind the wall."""
@@ -42,48 +45,68 @@ def state() -> forms.state.AgentState:
     )  # fmt: skip
 
 
-def access() -> forms.access.ListFormat:
-    """Return the format of its access lists.
+def _files_before() -> tuple[forms.place.SettingsPlace, ...]:
+    """Return its files for all projects that it merges before those of a project."""
+    moved_by = forms.place.moved_by
+    names = ("config.json", *_NAMES)
+    return (
+        *(moved_by("XDG_CONFIG_HOME", ".config/opencode", name, "opencode") for name in names),
+        moved_by("OPENCODE_CONFIG", ""),
+    )
 
-    It merges the settings of projects after ~/.config/opencode, and before this folder.
-    """
+
+def _files_after() -> tuple[forms.place.SettingsPlace, ...]:
+    """Return those that it merges after those of a project."""
+    place = forms.place
+    return (
+        *(place.SettingsPlace(f".opencode/{name}") for name in _NAMES),
+        *(place.moved_by("OPENCODE_CONFIG_DIR", "", inside=name) for name in _NAMES),
+    )
+
+
+def access() -> forms.access.ListFormat:
+    """Return the format of its access lists, and what else it merges."""
+    form, place = forms.access, forms.place
     keys = ("permission", "external_directory")
-    return forms.access.ListFormat(
-        forms.place.moved_by("OPENCODE_CONFIG_DIR", ".opencode", "opencode.json"),
+    return form.ListFormat(
+        place.moved_by("OPENCODE_CONFIG_DIR", ".opencode", _NAMES[0]),
         # It knows only the wildcards, has no escapes, and reads \ as /.
-        denial=(forms.access.ListLine(keys, "{}/**", "deny", special="*?\\"),),
+        denial=(form.ListLine(keys, "{}/**", "deny", special="*?\\"),),
         applies="at its next start",
         not_covered=(
             "a project that the session itself began in, and paths that a shell command hides"
         ),
-        merged_with=("opencode.json", "opencode.jsonc"),
+        merged_with=_NAMES,
+        merges=(
+            *_files_before(),
+            *(
+                form.InProject(f"{folder}{name}")
+                for folder in ("", ".opencode/")
+                for name in _NAMES
+            ),
+            *_files_after(),
+            form.InVariable("OPENCODE_CONFIG_CONTENT"),
+            *(
+                place.SettingsPlace(f"/etc/opencode/{name}", f"{_MANAGED_ON_MACOS}/{name}")
+                for name in _NAMES
+            ),
+            form.InVariable("OPENCODE_PERMISSION", keys[:1]),
+        ),
     )
 
 
 def clients() -> tuple[forms.client.ClientFacts, ...]:
     """Return its configuration files, which may have comments and end in `.json` or `.jsonc`.
 
-    Our entry is in the later file of its own folder. Servers in the others are wrapped, too. The
-    files of projects come between that which `OPENCODE_CONFIG` names and those after it.
+    Our entry is in the later file of its own folder. Servers in the others are wrapped, too.
     """
-    form, place = forms.client, forms.place
-    names = ("opencode.json", "opencode.jsonc")
-    oldest, *places = (
-        place.moved_by("XDG_CONFIG_HOME", ".config/opencode", name, "opencode")
-        for name in ("config.json", *names)
-    )
+    form = forms.client
     return (
         form.ClientFacts(
             name="opencode",
             title=LABEL,
-            places=tuple(places),
-            merged=(
-                oldest,
-                *places,
-                place.moved_by("OPENCODE_CONFIG", ""),
-                *(place.SettingsPlace(f".opencode/{name}") for name in names),
-                *(place.moved_by("OPENCODE_CONFIG_DIR", "", inside=name) for name in names),
-            ),
+            places=_files_before()[1:3],
+            merged=(*_files_before(), *_files_after()),
             keys=("mcp",),
             form=form.EntryForm(
                 fixed={"type": "local"},

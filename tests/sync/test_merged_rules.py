@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from rootsd.sync.opencode_rules import AccessRule, folder_rules, without_denial
+from rootsd.sync.merged_rules import AccessRule, folder_rules, without_denial
+
+KEYS = ("permission", "external_directory")
 
 
 def rules(*files: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - JSON values
-    found = folder_rules([{"permission": each} for each in files])
+    found = folder_rules([{"permission": each} for each in files], KEYS)
     return [(rule.pattern, rule.action) for rule in found]
 
 
@@ -38,12 +40,12 @@ def test_a_text_in_a_later_file_replaces_all_rules() -> None:
     [("/a/**", True), ("/a*", True), ("/?/*", True), ("/b/**", False), ("/a", False)],
 )
 def test_a_denial_has_an_effect_if_its_pattern_matches(pattern: str, is_denied: bool) -> None:
-    found = without_denial([AccessRule("*", "allow"), AccessRule(pattern, "deny")], ["/a"])
+    found = without_denial([AccessRule("*", "allow"), AccessRule(pattern, "deny")], ["/a"], "deny")
     assert found == ({} if is_denied else {"/a": '"*": "allow"'})
 
 
 def test_the_last_rule_applies() -> None:
     written = [AccessRule("/a/**", "deny"), AccessRule("*", "ask")]
-    assert without_denial(written, ["/a"]) == {"/a": '"*": "ask"'}
-    assert without_denial(written[::-1], ["/a"]) == {}
-    assert without_denial([], ["/a"]) == {"/a": ""}
+    assert without_denial(written, ["/a"], "deny") == {"/a": '"*": "ask"'}
+    assert without_denial(written[::-1], ["/a"], "deny") == {}
+    assert without_denial([], ["/a"], "deny") == {"/a": ""}
