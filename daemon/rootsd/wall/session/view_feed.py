@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
-from rootsd.core.record import BadRecord, from_json
+from rootsd.core.record import BadRecord, Record, from_json
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
@@ -71,10 +71,7 @@ class FollowedView:
 
     def take(self, change: Mapping[str, Any]) -> None:
         """Apply the next change. The first one has all roots. Raises BadFeed."""
-        try:
-            roots = from_json(RootsChange, change.get("roots"))
-        except BadRecord as error:
-            raise BadFeed(f"the daemon sent a wrong view: {error}", rpc.RESTART) from error
+        roots = _read(RootsChange, change, "roots")
         for path in roots.removed:
             self._roots.pop(path, None)
         self._roots.update((root.path, root) for root in roots.changed)
@@ -117,7 +114,7 @@ def subscribe(
             for event in feed.wait():
                 match event:
                     case Connected(result):
-                        settings = _settings(result)
+                        settings = _read(WallSettings, result, "settings")
                     case Changed(change):
                         view.take(change)
                         return WallSubscription(feed, settings, view)
@@ -250,8 +247,8 @@ class ViewFeed:
         self._on_roots(self._view.roots, self._view.denied)
 
 
-def _settings(result: dict[str, Any]) -> WallSettings:
+def _read(kind: type[Record], message: Mapping[str, Any], key: str) -> Record:
     try:
-        return from_json(WallSettings, result.get("settings"))
+        return from_json(kind, message.get(key))
     except BadRecord as error:
-        raise BadFeed(f"the daemon sent no settings: {error}", rpc.RESTART) from error
+        raise BadFeed(f"the daemon sent wrong {key}: {error}", rpc.RESTART) from error
