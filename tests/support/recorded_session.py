@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from rootsd.core.model import PublishedSet
-from rootsd.core.scope import Scope
+from rootsd.core.scope import FULL_SCOPE, Scope
 
 
 class RecordedObserver:
-    """A SessionObserver that records its calls."""
+    """A SessionObserver that records its calls, but no scope twice in a row."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -22,7 +22,8 @@ class RecordedObserver:
         self.names.append(name)
 
     def scoped(self, scope: Scope) -> None:
-        self.scopes.append(scope)
+        if scope != (self.scopes or [FULL_SCOPE])[-1]:
+            self.scopes.append(scope)
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         self.reported.append((roots, names))

@@ -206,7 +206,6 @@ class ServedWarden(ConnectedWarden):
         super().__init__(wardens, entry, scope, sessions)
         self._servers = servers
         self._session: SessionObserver | None = None
-        self._observed_scope: Scope | None = None
 
     async def send_updates(self, send: SendNotification) -> None:
         """Keep the session open for as long as the connection lives; see RootsFollower."""
@@ -225,7 +224,7 @@ class ServedWarden(ConnectedWarden):
         """Propose the folders that the client of the server has open."""
 
         async def current() -> PublishedSet:
-            return PublishedSet(self._view.revision, tuple(self.sent_roots()))
+            return self._sent_set()
 
         for path in paths:
             pid, name = self.entry["warden"], self.entry["name"]
@@ -233,11 +232,11 @@ class ServedWarden(ConnectedWarden):
 
     def _note_sent(self, scope: Scope) -> None:
         if self._session is not None:
-            if scope != self._observed_scope:
-                self._observed_scope = scope
-                self._session.scoped(scope)
-            sent = PublishedSet(self._view.revision, tuple(self.sent_roots()))
-            self._session.roots_sent(sent)
+            self._session.scoped(scope)
+            self._session.roots_sent(self._sent_set())
+
+    def _sent_set(self) -> PublishedSet:
+        return PublishedSet(self._view.revision, tuple(self.sent_roots()))
 
 
 class WardenRegistry:

@@ -18,8 +18,7 @@ class SessionObserver(Protocol):
     def scoped(self, scope: Scope) -> None:
         """Take the scope that applies from now on.
 
-        It comes from the client's request or from the focus. Called before the client receives a
-        root, and again when the focus changes the scope.
+        It comes from the client's request or from the focus. Called before each answer.
         """
         ...
 

@@ -62,7 +62,6 @@ class ConnectionView(Struct):
     initial_focus: Focus = NO_FOCUS
     start: SessionStart = NO_SESSION_START
     _scope: Scope = FULL_SCOPE
-    _observed_scope: Scope = FULL_SCOPE
     _last_answer: PublishedSet | None = None
 
     @property
@@ -73,7 +72,7 @@ class ConnectionView(Struct):
     def narrow(self, scope: Scope) -> None:
         """Show only roots in `scope` from now on. Call this before the first answer."""
         self._scope = _interned(scope)
-        self._observe(self._scope)
+        self.observer.scoped(self._scope)
 
     async def current(self) -> PublishedSet:
         """Return the set to answer from, verified now. Raises MCPError if the daemon fails."""
@@ -83,7 +82,7 @@ class ConnectionView(Struct):
             data = {"reason": error.code.value, "remedy": error.remedy}
             raise MCPError(INTERNAL_ERROR, error.message, data) from error
         scope = self._scope_in(published)
-        self._observe(scope)
+        self.observer.scoped(scope)
         self.observer.roots_sent(published)
         return _cached_narrow(published, scope)
 
@@ -120,11 +119,6 @@ class ConnectionView(Struct):
         if own := _cached_bound_sessions(published) & self.membership.ids:
             scope = replace(scope, sessions=own)
         return _interned(scope)
-
-    def _observe(self, scope: Scope) -> None:
-        if scope is not self._observed_scope:
-            self._observed_scope = scope
-            self.observer.scoped(scope)
 
 
 @lru_cache(maxsize=1024)

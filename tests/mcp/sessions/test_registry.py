@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 
@@ -68,6 +69,14 @@ def test_the_newest_roots_that_a_run_proxy_reported_are_shown() -> None:
         session.roots_reported(2, ("api", "web"))
         session.roots_reported(1, ("web",))
         assert sessions.items()[0]["told"] == {"roots": 1, "names": ["web"]}
+
+
+def test_a_scope_that_is_the_same_as_before_is_not_recorded_again() -> None:
+    recorder = Mock()
+    with SessionRegistry(recorder, lambda: NOON).opened(10) as session:
+        for tag in ("go", "go", "work"):
+            session.scoped(Scope(tags=frozenset({tag})))
+    assert recorder.scoped.call_count == 2
 
 
 def test_session_ids_are_unique() -> None:

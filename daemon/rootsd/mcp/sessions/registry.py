@@ -71,10 +71,11 @@ class OpenSession(Struct):
         self.changes.notify()
 
     def scoped(self, scope: Scope) -> None:
-        """Note the scope that applies from now on."""
-        self.scope = scope
-        self.recorder.scoped(self)
-        self.changes.notify()
+        """Note the scope that applies from now on, unless it is the same as before."""
+        if scope != self.scope:
+            self.scope = scope
+            self.recorder.scoped(self)
+            self.changes.notify()
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         """Note which roots `rootsd run` has reported to its server."""
