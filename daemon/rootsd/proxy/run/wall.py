@@ -45,7 +45,6 @@ from rootsd.wall.kernel.orders import (
     WardenReport,
 )
 from rootsd.wall.kernel.pause import ProgramPause
-from rootsd.wall.kernel.supervision import CellOptions, Network
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
 from rootsd.wall.session.view_feed import ViewFeed
@@ -160,15 +159,8 @@ class ServerWall(ServerSandbox):
     def enter(self) -> None:
         """Move the server's new process behind the wall, before it calls execve."""
         signal.set_wakeup_fd(-1)  # the proxy's pipe is closed in there
-        view = self._wall.view
-        network = Network.SHARED if view.has_network else Network.PRIVATE
-        folder = None
-        with suppress(FileNotFoundError):
-            folder = os.getcwdb()
-        cell = CellOptions(
-            network=network, without=self._wall.without, folder=folder, home=view.home
-        )
-        self._wall.kind.engine.enter(self._wall.warden, cell)
+        wall = self._wall
+        wall.kind.engine.enter(wall.warden, wall.view.cell(wall.without))
 
     def explain_missing(self, program: str) -> RootsdError:
         """Return the error for a program that is not found inside."""

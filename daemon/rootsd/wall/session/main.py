@@ -27,7 +27,7 @@ from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
-from rootsd.wall.kernel.supervision import CellOptions, Layer, Network, TerminalUse
+from rootsd.wall.kernel.supervision import Layer, TerminalUse
 from rootsd.wall.kernel.warden import (
     FollowRoots,
     SetRoots,
@@ -298,14 +298,8 @@ def _run_program(
     own = terminals()
     user = UserTerminal.of(own) if own else None
     use = TerminalUse.FOREGROUND if user is None else user.first_use()
-    cell = CellOptions(
-        network=Network.SHARED if view.has_network else Network.PRIVATE,
-        without=_disabled_layers(options),
-        terminal=theirs if own else None,
-        terminal_fds=own,
-        terminal_use=use,
-        folder=_working_directory(),
-        home=view.home,
+    cell = view.cell(_disabled_layers(options))._replace(
+        terminal=theirs if own else None, terminal_fds=own, terminal_use=use
     )
     failure, failing = os.pipe2(os.O_CLOEXEC)
     waiter = os.fork()
@@ -423,13 +417,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"the program cannot be started: {error.strerror}; try: rootsd doctor"
     return f"the program cannot be started: {error!r}; try: rootsd doctor"
-
-
-def _working_directory() -> bytes | None:
-    try:
-        return os.getcwdb()
-    except FileNotFoundError:
-        return None
 
 
 def _show(

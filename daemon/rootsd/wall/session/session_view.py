@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import rootsd
@@ -20,6 +21,7 @@ from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
+from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.view.default_view import base_entries, entry_for
@@ -56,6 +58,14 @@ class ComposedView(NamedTuple):
     def state(self) -> dict[str, object]:
         """The part of a report to the daemon that stays as it is."""
         return {"network": self.has_network, "stays_open": list(self.stays_open)}
+
+    def cell(self, without: frozenset[Layer]) -> CellOptions:
+        """Return how a program is started with this view, here and `without` some layers."""
+        folder = None
+        with suppress(FileNotFoundError):
+            folder = os.getcwdb()
+        network = Network.SHARED if self.has_network else Network.PRIVATE
+        return CellOptions(network, without, folder=folder, home=self.home)
 
     def without_denied(self, denied: frozenset[bytes]) -> ComposedView:
         """Return the view with notes about each denied folder in what a person named.
