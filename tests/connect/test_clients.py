@@ -57,8 +57,10 @@ def test_a_client_is_as_it_was_described(name: str) -> None:
     file = GOLDEN / f"{name}.txt"
     if not file.exists():
         file.write_text(described)
-        pytest.fail(f"{file} is new: read it")
-    assert described == file.read_text()
+        pytest.fail(f"{file} is new: review it, and run this test again")
+    assert described == file.read_text(), (
+        f"to accept this, delete {file}, run this test, and review the file"
+    )
     [added] = changes
     assert isinstance(added, AddedEntry)
     assert client.remove(new, added.made) == client.facts.language.new_file

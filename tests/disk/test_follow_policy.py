@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.project_kind import ProjectKind
 from rootsd.disk.hung_mounts import FollowPolicy, HungMountDetector
 from rootsd.disk.mounts import Mount, MountTable, mount_containing, remote_mount_points
 from support.report_collector import HANG_S
@@ -144,6 +145,13 @@ _LINKED = (
     "pijul/.pijul",
     "pijul/.pijul/pristine",
 )
+# Of any other kind, a link replaces the marker.
+_OTHERS = tuple(
+    f"{kind}/{marker.decode()}"
+    for kind in ProjectKind
+    for marker in kind.markers
+    if f"{kind}/{marker.decode()}" not in _LINKED
+)
 
 _LINKS = """
 import os, signal, subprocess, sys, threading
@@ -202,7 +210,7 @@ def test_no_path_in_a_project_is_followed_to_a_hung_mount(tmp_path: Path) -> Non
     for folder in (hung, tmp_path / "behind", tmp_path / "projects"):
         folder.mkdir()
     (tmp_path / "control").symlink_to(hung)
-    for number, linked in enumerate(_LINKED):
+    for number, linked in enumerate((*_LINKED, *_OTHERS)):
         kind, _, inside = linked.partition("/")
         project = tmp_path / "projects" / f"{number}-{kind}"
         _make_like(kind, project)
@@ -237,7 +245,7 @@ def _make_like(kind: str, folder: Path) -> None:
         "bzr": (".bzr/branch-format", ".bzr/checkout/x", ".bzr/repository/x"),
         "darcs": ("_darcs/format", "_darcs/hashed_inventory", "_darcs/prefs/defaultrepo"),
         "pijul": (".pijul/config", ".pijul/pristine/db"),
-    }[kind]:
+    }.get(kind, ()):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(_NOTES.get(file, ""))
 

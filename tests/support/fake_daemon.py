@@ -110,7 +110,11 @@ class FakeDaemon:
         return b"".join(json.dumps(message).encode() + b"\n" for message in (*notices, reply))
 
     def _outcome(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        answer = self.answers[method]
+        missing = Objection(
+            ErrorCode.FAILED, f"the test has no answer to {method!r}",
+            "add it to `answers` or to tests/support/sample_answers.py",
+        )  # fmt: skip
+        answer = self.answers.get(method, missing)
         try:
             if isinstance(answer, Exception):
                 raise answer

@@ -39,9 +39,16 @@ def test_a_folder_without_a_marker_is_not_a_project(tmp_path: Path, kind: Projec
     assert _state(tmp_path, kind) == NoProject()
 
 
-@pytest.mark.parametrize(
-    "marker", [b"_darcs", b".bzr", b".pijul", b".sl", b".svn", b".hg", b".jj"]
+# Not those of git, and not the files of Fossil.
+_DATA_FOLDERS = sorted(
+    marker
+    for vcs in ALL_KINDS
+    for marker in vcs.kind.markers
+    if vcs.kind not in (ProjectKind.GIT, ProjectKind.FOSSIL)
 )
+
+
+@pytest.mark.parametrize("marker", _DATA_FOLDERS)
 def test_an_empty_data_folder_of_another_vcs_is_starting(tmp_path: Path, marker: bytes) -> None:
     (tmp_path / marker.decode()).mkdir()
     kind = VCS_MARKERS[marker]

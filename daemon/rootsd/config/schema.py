@@ -176,6 +176,15 @@ def _switch(description: str) -> Meta:
 _EXAMPLE_PATHS = 'a list of paths that start with / or ~/, such as ["~/.aws"]'
 
 
+def _meta_of(kind: type, description: str) -> Meta:
+    """Return the description of a key of this type, with what its error message expects."""
+    if kind is bool:
+        return _switch(description)
+    if issubclass(kind, Enum):
+        return describe_key(description, one_of(kind))
+    raise TypeError(f"say here what a value of the type {kind.__name__} is to look like")
+
+
 def _table_of(record: type[tuple[Any, ...]]) -> type[Struct]:
     """Return the table with the fields of a record, whose paths are as the user writes them."""
     docs = field_docs(record)
@@ -187,8 +196,7 @@ def _table_of(record: type[tuple[Any, ...]]) -> type[Struct]:
             fields.append((name, Annotated[kind, meta], field(default_factory=list)))
         else:
             kind = types[name]
-            about = _switch(docs[name]) if kind is bool else describe_key(docs[name], one_of(kind))
-            fields.append((name, Annotated[kind, about], default))
+            fields.append((name, Annotated[kind, _meta_of(kind, docs[name])], default))
     return defstruct(
         record.__name__,
         fields,

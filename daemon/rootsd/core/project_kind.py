@@ -17,7 +17,7 @@ class ProjectKind(StrEnum):
     """The kind of a project: a kind of repository, a folder with a project file, or a URI.
 
     Each line has the stored value, which must never change, and then the `markers`: names that
-    make the folder they are in a checkout. `rootsd.vcs.base` explains how to add a VCS.
+    make the folder they are in a checkout. CONTRIBUTING.md says how to add a VCS.
     """
 
     _value_: str

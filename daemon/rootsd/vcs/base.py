@@ -1,14 +1,9 @@
 """Define what rootsd must know about a version control system (VCS).
 
-To add a VCS:
-
-1. Write one file in this package with a class that implements `VcsKind`. Most systems need only
-   the methods of `MarkedVcs`.
-2. Add one line to `ALL_KINDS` in `rootsd.vcs.registry`.
-
-A new VCS also needs a line in `rootsd.core.model.ProjectKind`. That line has the value that rootsd
-stores, and the names that mark a checkout. The names are there because the walk and the watchers
-need them, and neither may import this package.
+A VCS is one file in this package, with a class that implements `VcsKind`. Most systems need only
+the methods of `MarkedVcs`. CONTRIBUTING.md lists all that a new one needs. The names that mark a
+checkout are not here but in `rootsd.core.project_kind`, because the walk and the watchers need
+them, and neither may import this package.
 
 Each method reads a few small files. It runs no programs, and raises nothing. It follows a link in
 the place of the marker to find the stage, and otherwise none.

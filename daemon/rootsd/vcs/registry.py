@@ -1,4 +1,4 @@
-"""The list of VCSs that rootsd recognizes. To add one, see `rootsd.vcs.base`."""
+"""The list of VCSs that rootsd recognizes. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 
