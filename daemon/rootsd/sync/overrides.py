@@ -55,8 +55,13 @@ class WrittenDenials(Struct, frozen=True):
     def lost_in(self, projects: Sequence[str]) -> list[str]:
         """Return a sentence for each of `projects` whose own files take denials away."""
         some = projects[:_MAX_PROJECTS] if self.names else ()
-        replaced_by = self.target.format.replaced_by
-        found = _in_merged(self, some) if replaced_by is None else _in_replacing(replaced_by, some)
+        found: Iterator[tuple[str, str]]
+        if (replaced_by := self.target.format.replaced_by) is not None:
+            found = _in_replacing(replaced_by, some)
+        elif self.target.format.merges:
+            found = _in_merged(self, some)
+        else:
+            return []
         return [
             f"a session in {safe_label(project, limit=None)} can open denied folders: {why}"
             for project, why in found
