@@ -365,7 +365,9 @@ class EndingProcess:
 
     def __init__(self, harness: CandidatesHarness, work: Callable[[], object]) -> None:
         self._work: Callable[[], object] | None = work
-        harness.candidates = Candidates(harness.watcher, self, harness.clock)
+        harness.candidates = Candidates(
+            harness.watcher, self, harness.clock, lambda _folder: True, harness.find_tools
+        )
 
     def __call__(self, _folders: Collection[bytes]) -> frozenset[bytes]:
         if self._work is not None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs("linux")
 
 @pytest.fixture
 def mount_context() -> MountContext:
-    return MountContext(RecordingWatcher(), mounts.process_mounts())
+    return MountContext(RecordingWatcher(), mounts.process_mounts(), lambda _path: True)
 
 
 def test_other_parents_and_mounts_inside_a_parent_are_not_entered(
@@ -38,7 +38,7 @@ def test_without_a_list_of_mounts_a_walk_stays_on_one_device(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
-    mount_context = MountContext(RecordingWatcher(), mounts.MountTable())
+    mount_context = MountContext(RecordingWatcher(), mounts.MountTable(), lambda _path: True)
     parent = Parent(raw(tmp_path))
     assert mount_context.rules(parent, ()).device == tmp_path.stat().st_dev
     assert mount_context.rules(Parent(raw(tmp_path / "none")), ()).device is None

@@ -32,7 +32,7 @@ def told() -> list[Update]:
 
 
 def a_feed(
-    greeting: Hello, told: list[Update], on_outdated: Callable[[], None] = lambda: None
+    greeting: Hello, told: list[Update], on_outdated: Callable[[], None] | None = None
 ) -> RootsFeed[RootFolder]:
     return RootsFeed(greeting, parse_daemon_roots, told.append, report_error, on_outdated)
 

@@ -45,7 +45,8 @@ class Dispatcher:
 
     def finish(self, request: ControlRequest) -> None:
         """Run the follow-up of `request`, after its response was sent."""
-        self._routes_by_type[type(request)].afterwards()
+        if (afterwards := self._routes_by_type[type(request)].afterwards) is not None:
+            afterwards()
 
     def needs_caller(self, request: ControlRequest) -> bool:
         """Return whether the handler of the query `request` needs to know the caller."""

@@ -75,7 +75,7 @@ class Route(Struct, Generic[R], frozen=True):
     request_type: type[R]
     answer: Callable[[R, RequestContext], Awaitable[Result]]
     guarded_command: Callable[[R], GuardedCommand | None]
-    afterwards: Callable[[], None] = lambda: None
+    afterwards: Callable[[], None] | None = None
     needs_caller: Callable[[R], bool] = lambda _: False
     recorded_command: Callable[[R], str] = lambda _: ""
 

@@ -43,7 +43,7 @@ from rootsd.discovery.candidate import (
     CandidateResult,
     is_significant_event,
 )
-from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import is_git
 from rootsd.vcs.probe import progress_folders, project_state
@@ -73,8 +73,8 @@ class Candidates:
         watcher: Watcher,
         find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
-        responds: Callable[[bytes], bool] = lambda _: True,
-        find_tools: FindFoldersInUse = folders_of_tools,
+        responds: Callable[[bytes], bool],
+        find_tools: FindFoldersInUse,
     ) -> None:
         self._watcher = watcher
         self._find_in_use = find_in_use

@@ -90,7 +90,7 @@ class MountContext:
         self,
         watcher: Watcher,
         table: MountTable,
-        may_be_root: Callable[[bytes], bool] = lambda _path: True,
+        may_be_root: Callable[[bytes], bool],
     ) -> None:
         self._watcher = watcher
         self._may_be_root = may_be_root

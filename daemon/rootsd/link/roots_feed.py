@@ -40,7 +40,7 @@ class RootsFeed(Generic[Root]):
         read: Callable[[object], tuple[Root, ...]],
         on_roots: Callable[[RootsUpdate[Root]], None],
         on_error: Callable[[RootsdError], None],
-        on_outdated: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], None] | None = None,
     ) -> None:
         self._subscription = RootsSubscription(greeting, read)
         self._on_roots = on_roots
@@ -155,7 +155,8 @@ class RootsFeed(Generic[Root]):
     def _check_outdated(self) -> None:
         if self._subscription.is_outdated:
             self._outdated_until = min(self._outdated_until, time.monotonic() + 2 * GRACE_S)
-            self._on_outdated()
+            if self._on_outdated is not None:
+                self._on_outdated()
 
     def _update(self, update: RootsUpdate[Root]) -> None:
         if update.is_current:

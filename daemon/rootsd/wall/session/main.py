@@ -51,7 +51,7 @@ from rootsd.wall.session.options import (
 from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
 from rootsd.wall.session.session_view import ComposedView
-from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_for
+from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_news
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.wall.system_calls import close_from, is_supported_machine
 from rootsd.wall.view.default_view import SCRUBBED_VARIABLES
@@ -329,7 +329,7 @@ def _run_program(
         return describe_pause(pause, options.label)
 
     if user is None:
-        status = wait_for(waiter, news, lambda pause: _print_line(describe(pause)))
+        status = wait_with_news(waiter, news, lambda pause: _print_line(describe(pause)))
     else:
         front = TerminalFront(
             ours, waiter, user, use, news, lambda pause: f"{_PREFIX}{describe(pause)}"

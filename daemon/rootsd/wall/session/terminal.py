@@ -80,20 +80,26 @@ class ProgramNews(Protocol):
         """Ask the warden to let stopped programs run for a while."""
 
 
-def wait_for(
-    waiter: int,
-    news: ProgramNews | None = None,
-    tell: Callable[[PauseNews], None] = lambda _: None,
-) -> int:
-    """Wait for a program without a terminal, forward signals to it, and return its status.
+def wait_for(waiter: int) -> int:
+    """Wait for a program without a terminal, forward signals to it, and return its status."""
+    _forward_signals(_SignalForwarder(waiter, None))
+    return _status_of(waiter)
 
-    `tell` is called when the warden stops the program, and when the program goes on.
-    """
+
+def wait_with_news(waiter: int, news: ProgramNews, tell: Callable[[PauseNews], None]) -> int:
+    """Do the same, and call `tell` when the warden stops the program, and when it goes on."""
     forwarder = _SignalForwarder(waiter, news)
+    _forward_signals(forwarder)
+    _follow_news(waiter, news, tell, forwarder)
+    return _status_of(waiter)
+
+
+def _forward_signals(forwarder: _SignalForwarder) -> None:
     for number in (*_FORWARDED, signal.SIGTSTP):
         signal.signal(number, forwarder.forward)
-    if news is not None:
-        _follow_news(waiter, news, tell, forwarder)
+
+
+def _status_of(waiter: int) -> int:
     _, status = os.waitpid(waiter, 0)
     return _exit_status(status)
 
@@ -226,8 +232,7 @@ class TerminalFront:
             self._step(woken)
         self._drain()
         self._give_back()
-        _, status = os.waitpid(self._waiter, 0)
-        return _exit_status(status)
+        return _status_of(self._waiter)
 
     def _step(self, woken: int) -> None:
         ready = self._poll(woken)
