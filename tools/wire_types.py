@@ -19,8 +19,8 @@ from rootsd.agents.forms.client import ClientTrial
 from rootsd.cli.answers.connecting import WiringResult
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.options.flags import VerbCommand
+from rootsd.connect.client_files import Wired
 from rootsd.connect.health import ClientAnswer
-from rootsd.connect.wiring import Wired
 from rootsd.core.access import Access
 from rootsd.core.decide import VerdictReason
 from rootsd.core.doctor import Severity

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from rootsd import hook
 from rootsd.connect.base import HookUse, hook_entry
+from rootsd.connect.client_files import ToolAccess
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import Consent, ToolAccess
+from rootsd.connect.wiring import Consent
 from support.client_home import ROOTSD, WISH, ClientHome, client_named
 
 HOOKED = replace(WISH, hook=HookUse.YES)

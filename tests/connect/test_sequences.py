@@ -16,16 +16,11 @@ from typing import Any
 import pytest
 
 from rootsd.connect.base import HookUse, McpClient
+from rootsd.connect.client_files import ToolAccess, Wired
 from rootsd.connect.edits import AddedEntry, Change, take_back
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
-from rootsd.connect.wiring import (
-    ClientWiring,
-    Consent,
-    ToolAccess,
-    Wired,
-    WiringWish,
-)
+from rootsd.connect.wiring import ClientWiring, Consent, WiringWish
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.core.errors import RootsdError
 from rootsd.settings.errors import NotEditable

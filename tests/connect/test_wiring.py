@@ -15,19 +15,12 @@ from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from rootsd.connect.base import HookUse
+from rootsd.connect.client_files import ToolAccess, Wired
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
-from rootsd.connect.wiring import (
-    ClientWiring,
-    Consent,
-    ToolAccess,
-    Wired,
-    WiringIncomplete,
-    WiringWish,
-    known_homes,
-)
+from rootsd.connect.wiring import ClientWiring, Consent, WiringIncomplete, WiringWish
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
@@ -653,7 +646,8 @@ def test_a_second_home_of_a_client_takes_nothing_from_the_first(
     assert [each.state().wired for each in wirings] == [Wired.YES, Wired.NO, Wired.YES]
     assert {wirings[0].state().hook, wirings[2].state().hook} == {hook}
     facts = client_named(name).facts
-    homes = known_homes(client_named(name), client_home.environment, client_home.record)
+    known = client_home.record.homes(name)
+    homes = [client_home.environment.in_home(known[place]) for place in sorted(known)]
     assert [home.variables.get(HOMES[name]) for home in homes] == [None, str(tmp_path / "third")]
     assert (
         homes[1].home_of(facts).command("rootsd", {}) == f"{HOMES[name]}={tmp_path}/third rootsd"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from rootsd.connect.base import ClientEnvironment, ClientHome, McpClient
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import known_homes
 from rootsd.sync.record import SyncRecord
 from rootsd.sync.targets import TARGETS
 
@@ -32,7 +31,8 @@ class ClientHomes:
 
     def connected(self, client: McpClient) -> list[ClientEnvironment]:
         """Return the surroundings of each home that `connect` changed, in a fixed order."""
-        return known_homes(client, self._environment, self._connected)
+        homes = self._connected.homes(client.facts.name)
+        return [self._environment.in_home(homes[place]) for place in sorted(homes)]
 
     def changed(self, client: McpClient) -> list[ClientEnvironment]:
         """Return the surroundings of each home that was changed, in a fixed order."""

@@ -27,19 +27,12 @@ from rootsd.cli.answers.server_trials import ServerTrials
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
+from rootsd.connect.client_files import ToolAccess, Wired
 from rootsd.connect.health import read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import BRIDGE
-from rootsd.connect.wiring import (
-    ClientWiring,
-    Consent,
-    FileChange,
-    ToolAccess,
-    Wired,
-    WiringIncomplete,
-    WiringWish,
-)
+from rootsd.connect.wiring import ClientWiring, Consent, FileChange, WiringIncomplete, WiringWish
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains

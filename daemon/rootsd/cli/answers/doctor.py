@@ -20,9 +20,9 @@ from rootsd.cli.text.terminal import drop_earlier_input
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.schema import NotifyTable
+from rootsd.connect.client_files import ClientFiles
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring
 from rootsd.control import doctor_checks
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
@@ -91,23 +91,23 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
     record = ConnectRecord(invocation.places.state)
     try:
         homes = ClientHomes(invocation.places.state, environment)
-        wirings = [
-            (client, home, ClientWiring(client, home, record))
+        everything = [
+            (client, home, ClientFiles(client, home, record))
             for client in all_clients().values()
             for home in homes.all(client)
         ]
     except RootsdError as trouble:
         yield error(topic, trouble.message, trouble.remedy)
         return
-    for client, home, wiring in wirings:
+    for client, home, files in everything:
         hook = client.facts.hook
         started = [
             (safe_label(entry.server.label, limit=None), client.settings(home), entry.words[0])
-            for entry in wiring.rootsd_entries()
+            for entry in files.rootsd_entries()
         ]
         if hook is not None:
             file = home.locate(hook.place)
-            started += [("its permission hook", file, each) for each in wiring.hook_programs()]
+            started += [("its permission hook", file, each) for each in files.hook_programs()]
         for shown, file, program in started:
             if shutil.which(program, path=home.variables.get("PATH", "")) is None:
                 again = f"rootsd connect {client.facts.name}"

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.client_files import ClientFiles
 from rootsd.connect.launch import Launch, launch_of
 from rootsd.connect.named_paths import (
     NeedKind,
@@ -35,7 +36,7 @@ from rootsd.connect.named_paths import (
 )
 from rootsd.connect.servers import ServerEntry
 from rootsd.connect.trial import ServerBroken, try_server
-from rootsd.connect.wiring import ClientWiring, WiringWish
+from rootsd.connect.wiring import WiringWish
 from rootsd.connect.wraps import EVERY_ROOT, PathUse, ServerWrap, ShownPath, WrapMode
 from rootsd.core.labels import safe_label
 
@@ -68,11 +69,11 @@ class ServerTrials(Struct, frozen=True):
     shown: tuple[ShownPath, ...] = ()
 
     def add_to(
-        self, wish: WiringWish, client: McpClient, wiring: ClientWiring, warnings: list[str]
+        self, wish: WiringWish, client: McpClient, files: ClientFiles, warnings: list[str]
     ) -> WiringWish:
         """Return `wish` with the servers to wrap; `warnings` gets a sentence for each other."""
         wraps = dict(wish.wraps)
-        for server in wiring.state().servers:
+        for server in files.state().servers:
             if server.server in wraps:
                 continue
             try:
@@ -83,7 +84,7 @@ class ServerTrials(Struct, frozen=True):
                 warnings.append(f"{client.facts.title}: {_shown(server)} is not wrapped: {reason}")
         warnings += [
             f"{client.facts.title}: {_shown(server)} is not wrapped: {server.obstacle}"
-            for server in wiring.project_file_servers()
+            for server in files.project_file_servers()
         ]
         return replace(wish, wraps=wraps)
 

@@ -17,10 +17,10 @@ from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
+from rootsd.connect.client_files import ClientFiles, ToolAccess, Wired
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
 from rootsd.connect.wraps import WrapMode
 from rootsd.core.labels import safe_label
 from rootsd.sync.record import SyncedClient, SyncRecord
@@ -216,8 +216,8 @@ def _item(
     synced: Mapping[str, SyncedClient],
 ) -> dict[str, Any]:
     facts = client.facts
-    wiring = ClientWiring(client, environment, record)
-    state = wiring.state()
+    files = ClientFiles(client, environment, record)
+    state = files.state()
     target = TARGETS.get(facts.name)
     lists = target and target.settings_file(str(environment.home), environment.variables)
     own = synced.get(lists or "")
@@ -225,7 +225,7 @@ def _item(
         "client": facts.name,
         "title": facts.title,
         "found": client.is_found(environment),
-        "file": str(wiring.settings),
+        "file": str(files.settings),
         "wired": state.wired,
         "tools_allowed": state.tools is ToolAccess.ALLOW,
         "hook": None if facts.hook is None else state.hook is not HookUse.NO,
@@ -239,7 +239,7 @@ def _item(
                 "name": server.server.label,
                 "reason": server.obstacle or "it was not tried, or does not work",
             }
-            for server in (*state.servers, *wiring.project_file_servers())
+            for server in (*state.servers, *files.project_file_servers())
             if server.server not in state.wrapped
         ],
         "can_sync": target is not None,

@@ -27,10 +27,10 @@ from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import confines_by_default
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
+from rootsd.connect.client_files import ToolAccess
 from rootsd.connect.named_paths import ReachableFiles
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
-from rootsd.connect.wiring import ToolAccess
 from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.processes.command_path import installed_command

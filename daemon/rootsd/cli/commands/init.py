@@ -188,7 +188,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
         found_clients,
         is_tried,
     )
-    from rootsd.connect.wiring import Wired
+    from rootsd.connect.client_files import Wired
     from rootsd.processes.command_path import NoStableCommand, installed_command
 
     environment = client_environment()
