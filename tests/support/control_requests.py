@@ -18,6 +18,11 @@ TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateesca
 def _values_of(declared: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - whatever type
     if declared is str:
         return TEXT
+    if declared is Any:
+        return st.none() | st.booleans() | st.integers(-1, 1 << 40) | TEXT
+    if get_origin(declared) is dict:
+        key, value = get_args(declared)
+        return st.dictionaries(_values_of(key), _values_of(value), max_size=4)
     if get_origin(declared) is tuple:  # of any length
         return st.lists(_values_of(get_args(declared)[0]), max_size=4).map(tuple)
     if get_args(declared):
