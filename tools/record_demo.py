@@ -32,6 +32,7 @@ from support.agent_world import AgentWorld  # noqa: E402
 from support.polling import until  # noqa: E402
 from support.scripted_model import Call, ScriptedModel, Shell  # noqa: E402
 
+_TMUX = ("tmux", "-L", "demo", "-f", "/dev/null")
 COLUMNS, ROWS = 72, 24
 AGENT, PERSON = ":0.0", ":0.1"
 TESTS = "sh ~/src/shop/test.sh"
@@ -63,6 +64,8 @@ class Scene:
         size = ("-x", str(2 * COLUMNS + 1), "-y", str(ROWS))
         self._tmux("new-session", "-d", *size, *shell)
         self._tmux("split-window", "-h", *shell)
+        self._tmux("set", "-g", "window-size", "manual")
+        self.world.attach(*_TMUX)
         until(lambda: self.text(AGENT).startswith("$") and self.text(PERSON).startswith("$"))
 
     def text(self, pane: str) -> str:
@@ -97,8 +100,7 @@ class Scene:
         return tuple(shown.replace(str(self.world.home), "~").splitlines()[:ROWS])
 
     def _tmux(self, *words: str) -> str:
-        tmux = ("tmux", "-L", "demo", "-f", "/dev/null", *words)
-        return self.world.user.run(tmux, self.variables, self.world.home).output
+        return self.world.user.run((*_TMUX, *words), self.variables, self.world.home).output
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from support import isolated_user, node_packages
 from support.agent_programs import PROMPT, AgentProgram, Server, Servers, installed
 from support.guard_settings import configure_guard
 from support.isolated_user import HANG_GUARD_S, USER, Finished, Group, IsolatedUser, Running
+from support.polling import until
 from support.scripted_model import ScriptedModel, Step
 
 ROOTSD = Path(sys.executable).with_name("rootsd")
@@ -92,6 +93,16 @@ class AgentWorld:
         tmux = ("tmux", "-L", name, "-f", "/dev/null")
         done = self.run_as_person(*tmux, "new-session", "-d", "bash", "--norc")
         assert done.status == 0, done.output
+        self.attach(*tmux)
+
+    def attach(self, *tmux: str) -> None:
+        """Display a person's tmux on a terminal. The guard asks in one that nobody looks at."""
+        shown = f"import pty; pty.spawn({[*tmux, 'attach']!r})"
+        # It ends with the object that stands for it.
+        self._display = self.user.start(
+            (sys.executable, "-c", shown), self.variables(), self.parent
+        )
+        until(lambda: self.run_as_person(*tmux, "list-clients").output)
 
     def bridge(self, *words: str) -> Server:
         """The entry for `rootsd bridge` in a client's configuration."""
