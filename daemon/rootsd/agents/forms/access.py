@@ -61,7 +61,7 @@ class InVariable(NamedTuple):
 
 
 class ReplacingKeys(NamedTuple):
-    """Keys in a TOML file of a project, each of which takes all denials away.
+    """Keys in a TOML file of a project. Each one takes all denials away.
 
     `path` is that of the file below the project. `condition` is a clause that says when.
     """
