@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,9 +36,10 @@ class AgentWorld:
         configure_guard(self.directory)
         self._guard = guard
         self.user = IsolatedUser(self.temporary)
+        self._at_end = ExitStack()
 
     def __enter__(self) -> Self:
-        self.user.__enter__()
+        self._at_end.enter_context(self.user)
         self.rootsd("up", str(self.parent))
         # A person would know the program that starts their programs.
         self.rootsd("guard", "allow", isolated_user.__file__)
@@ -50,7 +53,7 @@ class AgentWorld:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.user.__exit__(kind, error, traceback)
+        self._at_end.__exit__(kind, error, traceback)
 
     def make_project(self, name: str) -> Path:
         """Make a repository in the parent."""
@@ -97,11 +100,10 @@ class AgentWorld:
 
     def attach(self, *tmux: str) -> None:
         """Display a person's tmux on a terminal. The guard asks in one that nobody looks at."""
-        shown = f"import pty; pty.spawn({[*tmux, 'attach']!r})"
-        # It ends with the object that stands for it.
-        self._display = self.user.start(
-            (sys.executable, "-c", shown), self.variables(), self.parent
-        )
+        attach = shlex.quote(shlex.join([*tmux, "attach"]))
+        shown = f"tail -f /dev/null | script -qec {attach} /dev/null"  # it ends with its input
+        display = self.user.start(("sh", "-c", shown), self.variables(), self.parent)
+        self._at_end.callback(display.end)
         until(lambda: self.run_as_person(*tmux, "list-clients").output)
 
     def bridge(self, *words: str) -> Server:
