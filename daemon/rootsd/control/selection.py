@@ -8,8 +8,6 @@ from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.daemon_parts import DiscoveryControl
-from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import (
     ReferenceResolver,
     ResolvedReference,
@@ -17,6 +15,7 @@ from rootsd.control.references import (
     is_selected,
     meant_projects,
 )
+from rootsd.control.services import Handlers
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import bulk_approval_blocker
@@ -32,7 +31,6 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import contains
 from rootsd.core.uris import looks_like_uri
-from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
@@ -93,16 +91,8 @@ class ProjectSelection(Struct, frozen=True):
         return replace(self, projects=tuple(unchanged), warnings=tuple(warnings))
 
 
-class ProjectSelector(Struct, frozen=True):
-    """Finds the projects that a request means.
-
-    `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
-    """
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    discovery: DiscoveryControl
-    reader: ProjectReader
+class ProjectSelector(Handlers):
+    """Finds the projects that a request means."""
 
     async def choose(self, request: DecideRequest) -> ProjectSelection:
         """Return the projects that the request means. Each reference is resolved once.
@@ -206,7 +196,7 @@ class ProjectSelector(Struct, frozen=True):
             return {}
         # A rule, or a main checkout, gives its approval to any repository.
         restored = [p for p in lapsed if not should_reinstate(request, p)]
-        origins = await self.reader.origins(restored)
+        origins = await self.services.reader.origins(restored)
         whys = ((p.path, _why_other_origin(p, origins.get(p.path))) for p in restored)
         return {path: why for path, why in whys if why is not None}
 
@@ -244,7 +234,7 @@ class ProjectSelector(Struct, frozen=True):
         return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
-        return canonical_path(self.real_path, typed, cwd)
+        return canonical_path(self.services.real_path, typed, cwd)
 
 
 def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:

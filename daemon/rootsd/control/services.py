@@ -1,6 +1,7 @@
 """The services for the handlers of control requests.
 
-Each module in `rootsd.control.handlers` takes the services that it needs from `ControlServices`.
+Each module in `rootsd.control.handlers` has a subclass of `Handlers`, which takes what it needs
+from `ControlServices`.
 """
 
 from __future__ import annotations
@@ -51,3 +52,12 @@ class ControlServices(Struct, frozen=True, kw_only=True):
     def gate(self) -> ConfirmationGate:
         """The gate in front of orders about several projects."""
         return ConfirmationGate(self.discovery, self.reader)
+
+
+class Handlers:
+    """The base of the handlers of requests."""
+
+    def __init__(self, services: ControlServices) -> None:
+        self.services = services
+        self.ledger = services.ledger
+        self.discovery = services.discovery

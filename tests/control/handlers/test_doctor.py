@@ -27,8 +27,7 @@ async def examined(
 ) -> dict[str, tuple[str, str, str | None]]:
     """Return condition, finding, and remedy by topic; the last one if a topic has several."""
     control.discovery.parent_status = lambda catalog: list(parents)  # type: ignore[method-assign]
-    services = control.services
-    examining = DoctorHandlers(services.ledger, services.discovery, services.daemon, bytes(state))
+    examining = DoctorHandlers(replace(control.services, state=bytes(state)))
     found = await examining.examine(DoctorRequest())
     assert {item["seen_by"] for item in found["items"]} == {"daemon"}
     return {i["topic"]: (i["condition"], i["finding"], i["remedy"]) for i in found["items"]}

@@ -325,26 +325,16 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
     def real_path(_typed: str, _cwd: str) -> bytes:
         return path(2)
 
-    handlers = PathStatusHandlers(
-        control.world.ledger,
-        real_path,
-        control.discovery,
-        lambda _: None,
-        is_canonical,
-    )
+    services = replace(control.services, real_path=real_path, is_canonical=is_canonical)
+    handlers = PathStatusHandlers(services)
     assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
     assert (await handlers.check(CheckQuery("/home/ann/link")))["published"] is False
     assert asked == [path(1), b"/home/ann/link"]
 
 
 def _handlers(control: ControlHarness) -> PathStatusHandlers:
-    return PathStatusHandlers(
-        control.world.ledger,
-        lambda typed, _: bytes_of(typed),
-        control.discovery,
-        lambda _: None,
-        lambda _: False,
-    )
+    services = replace(control.services, real_path=lambda typed, _: bytes_of(typed))
+    return PathStatusHandlers(services)
 
 
 @pytest.mark.parametrize(

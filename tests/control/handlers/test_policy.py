@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control.handlers.doctor import DoctorHandlers
 from rootsd.core.errors import DeniedHere, ErrorCode
@@ -107,8 +108,7 @@ async def test_status_and_doctor_show_the_policy(policy: MachinePolicy, tmp_path
     assert [policy.problem in sentence for sentence in shown["degraded"]] == (
         [True] if policy.problem else []
     )
-    services = control.services
-    doctor = DoctorHandlers(services.ledger, services.discovery, services.daemon, bytes(tmp_path))
+    doctor = DoctorHandlers(replace(control.services, state=bytes(tmp_path)))
     items = (await doctor.examine(DoctorRequest()))["items"]
     (item,) = (item for item in items if item["topic"] == "policy" or FILE in item["finding"])
     if policy.problem:

@@ -7,25 +7,23 @@ person had typed it, and a folder that cannot be proposed is left out, with a wa
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
 from rootsd.control.items import project_items
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.references import canonical_path, check_name, check_tag
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import ProjectObserved, Rename, Retag
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, Parent, ProjectKind
+from rootsd.core.model import UNDECIDED, Actor, ProjectKind
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
-from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
     MAX_ADDED_FOLDERS,
     AddFoldersRequest,
@@ -36,39 +34,25 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.request import BadRequest
 
+_MAX_INPUT_LENGTH = 4096
+
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    ledger, discovery = services.ledger, services.discovery
-    adding = AddHandlers(
-        ledger, services.real_path, discovery.propose, discovery.observe_project, discovery.parents
+    handlers = AddHandlers(services)
+    return (
+        Route(
+            AddRequest,
+            lambda request, call: handlers.add(request, call.actor),
+            _add_command,
+            needs_caller=lambda request: request.effect is ApplyMode.APPLY,
+        ),
+        command_route(AddFoldersRequest, handlers.add_folders, _add_folders_command),
     )
-    yield from adding.routes()
-    yield from AddFoldersHandlers(ledger, adding, discovery.parents).routes()
 
 
-class AddHandlers(Struct, frozen=True):
-    """Handles `AddRequest`.
-
-    `real_path`, `propose`, and `observe_project` are those of `rootsd.control.selection`.
-    """
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    propose: Callable[[bytes], Awaitable[None]]
-    observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
-    parents: Callable[[], Sequence[Parent]]
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (
-            Route(
-                AddRequest,
-                lambda request, call: self.add(request, call.actor),
-                _add_command,
-                needs_caller=lambda request: request.effect is ApplyMode.APPLY,
-            ),
-        )
+class AddHandlers(Handlers):
+    """Handles `AddRequest` and `AddFoldersRequest`."""
 
     async def add(self, request: AddRequest, actor: Actor) -> AddResult:
         """Propose a folder or a URI, and name it.
@@ -81,7 +65,11 @@ class AddHandlers(Struct, frozen=True):
         if request.name is not None:
             check_name(request.name, path, before)
         if request.effect is ApplyMode.DRY_RUN:
-            seen = await self.observe_project(target) if isinstance(target, bytes) else target
+            seen = (
+                await self.discovery.observe_project(target)
+                if isinstance(target, bytes)
+                else target
+            )
             renames = _rename_orders(request, path, before, actor)
             catalog = self.ledger.dry_run([seen, *renames]).catalog
         else:
@@ -93,20 +81,57 @@ class AddHandlers(Struct, frozen=True):
             catalog = self.ledger.catalog
         return AddResult(
             revision=self.ledger.revision,
-            items=project_items(catalog, [catalog.projects[path]], self.parents()),
+            items=project_items(catalog, [catalog.projects[path]], self.discovery.parents()),
             is_new=path not in before.projects,
             warnings=[],
         )
 
-    async def proposed(self, request: AddRequest) -> bytes:
-        """Propose a folder or URI, and return its catalog path. Raises what `add` raises."""
-        target = await self._target(request)
+    async def add_folders(self, request: AddFoldersRequest, actor: Actor) -> DecideResult:
+        """Propose every folder of the request that can be proposed.
+
+        Raises BadRequest if there are too many, or if its `tag` cannot be one.
+        """
+        if len(request.paths) > MAX_ADDED_FOLDERS:
+            raise BadRequest(f"more than {MAX_ADDED_FOLDERS} folders", "rootsd add --help")
+        check_tag(request.tag, self.ledger.catalog)
+        added: dict[bytes, None] = {}
+        known: dict[bytes, None] = {}
+        warnings: list[str] = []
+        for typed in request.paths:
+            try:
+                path = await self._propose_folder(typed, request.effect)
+            except RootsdError as error:
+                warnings.append(f"{safe_label(typed, limit=200)} is left out: {error.message}")
+                continue
+            if path is None:
+                continue
+            if self.ledger.catalog.projects[path].ruling != UNDECIDED:
+                known[path] = None
+                continue
+            added[path] = None
+        added = {path: None for path in added if path in self.ledger.catalog.projects}
+        # In one order, so that one undo takes all tags back.
+        await self.ledger.execute([Retag(path, (request.tag,), (), actor) for path in added])
+        catalog, parents = self.ledger.catalog, self.discovery.parents()
+        return DecideResult(
+            revision=self.ledger.revision,
+            items=project_items(catalog, (catalog.projects[path] for path in added), parents),
+            unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
+            warnings=warnings,
+        )
+
+    async def _propose_folder(self, typed: str, effect: ApplyMode) -> bytes | None:
+        if len(typed) > _MAX_INPUT_LENGTH or not typed.startswith("/"):
+            raise BadRequest("it is not an absolute path")
+        if effect is ApplyMode.DRY_RUN:
+            return None
+        target = await self._target(AddRequest(typed, "/"))
         await self._propose(target)
         return target if isinstance(target, bytes) else target.path
 
     async def _propose(self, target: bytes | ProjectObserved) -> None:
         if isinstance(target, bytes):
-            await self.propose(target)
+            await self.discovery.propose(target)
         else:
             await self.ledger.observe([target])
 
@@ -114,7 +139,8 @@ class AddHandlers(Struct, frozen=True):
         """Return the folder's canonical path, or an observation of the URI."""
         if looks_like_uri(request.what):
             return _observed_uri(request.what)
-        return await to_thread.run_sync(canonical_path, self.real_path, request.what, request.cwd)
+        real_path = self.services.real_path
+        return await to_thread.run_sync(canonical_path, real_path, request.what, request.cwd)
 
 
 def _observed_uri(typed: str) -> ProjectObserved:
@@ -141,62 +167,6 @@ def _add_command(request: AddRequest) -> GuardedCommand | None:
     if request.name is None or request.effect is ApplyMode.DRY_RUN:
         return None
     return plain_command(f"add {request.what} --name {request.name}")
-
-
-_MAX_INPUT_LENGTH = 4096
-
-
-class AddFoldersHandlers(Struct, frozen=True):
-    """Handles `AddFoldersRequest`. Each folder is proposed by the handlers in `adding`."""
-
-    ledger: Ledger
-    adding: AddHandlers
-    parents: Callable[[], Sequence[Parent]]
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (command_route(AddFoldersRequest, self.add_folders, _add_folders_command),)
-
-    async def add_folders(self, request: AddFoldersRequest, actor: Actor) -> DecideResult:
-        """Propose every folder of the request that can be proposed.
-
-        Raises BadRequest if there are too many, or if its `tag` cannot be one.
-        """
-        if len(request.paths) > MAX_ADDED_FOLDERS:
-            raise BadRequest(f"more than {MAX_ADDED_FOLDERS} folders", "rootsd add --help")
-        check_tag(request.tag, self.ledger.catalog)
-        added: dict[bytes, None] = {}
-        known: dict[bytes, None] = {}
-        warnings: list[str] = []
-        for typed in request.paths:
-            try:
-                path = await self._propose(typed, request.effect)
-            except RootsdError as error:
-                warnings.append(f"{safe_label(typed, limit=200)} is left out: {error.message}")
-                continue
-            if path is None:
-                continue
-            if self.ledger.catalog.projects[path].ruling != UNDECIDED:
-                known[path] = None
-                continue
-            added[path] = None
-        added = {path: None for path in added if path in self.ledger.catalog.projects}
-        # In one order, so that one undo takes all tags back.
-        await self.ledger.execute([Retag(path, (request.tag,), (), actor) for path in added])
-        catalog, parents = self.ledger.catalog, self.parents()
-        return DecideResult(
-            revision=self.ledger.revision,
-            items=project_items(catalog, (catalog.projects[path] for path in added), parents),
-            unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
-            warnings=warnings,
-        )
-
-    async def _propose(self, typed: str, effect: ApplyMode) -> bytes | None:
-        if len(typed) > _MAX_INPUT_LENGTH or not typed.startswith("/"):
-            raise BadRequest("it is not an absolute path")
-        if effect is ApplyMode.DRY_RUN:
-            return None
-        return await self.adding.proposed(AddRequest(typed, "/"))
 
 
 def _add_folders_command(request: AddFoldersRequest) -> GuardedCommand | None:

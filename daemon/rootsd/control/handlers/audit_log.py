@@ -9,13 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 import anyio
-from msgspec import Struct
 
 from rootsd.control.routes import (
     Route,
     query_route,
 )
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard import Guard
@@ -29,7 +28,6 @@ from rootsd.core.model import Actor, Rule, Ruling
 from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.undo import undone_events
-from rootsd.state.ledger import Ledger
 from rootsd.state.store.store import Store
 from rootsd.wire.guard import (
     MAX_LOG_WAIT_S,
@@ -42,18 +40,12 @@ from rootsd.wire.guard import (
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return AuditLogHandlers(services.ledger, services.archive).routes()
+    handlers = AuditLogHandlers(services)
+    return (query_route(LogQuery, handlers.log),)
 
 
-class AuditLogHandlers(Struct, frozen=True):
+class AuditLogHandlers(Handlers):
     """Handles `LogQuery`."""
-
-    ledger: Ledger
-    archive: Store
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (query_route(LogQuery, self.log),)
 
     async def log(self, query: LogQuery) -> LogListing:
         """Return the last events, or wait for the events after a number."""
@@ -64,14 +56,16 @@ class AuditLogHandlers(Struct, frozen=True):
                 await saved.wait()
                 saved = self.ledger.next_save()
                 events = await self.ledger.run_exclusively(partial(self._events, query))
-        items = await self.ledger.run_exclusively(partial(log_items_from, self.archive, events))
+        items = await self.ledger.run_exclusively(
+            partial(log_items_from, self.services.archive, events)
+        )
         return LogListing(revision=self.ledger.revision, items=items, warnings=[])
 
     def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
         """Read the store. Call this in a thread."""
         if query.after is None:
-            return self.archive.last_events(max(0, query.last))
-        return self.archive.events(max(0, query.after), max(0, query.last))
+            return self.services.archive.last_events(max(0, query.last))
+        return self.services.archive.events(max(0, query.after), max(0, query.last))
 
 
 def log_items_from(archive: Store, events: Sequence[HistoryEvent]) -> list[LogItem]:

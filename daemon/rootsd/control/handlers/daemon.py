@@ -7,18 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
-from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
-from rootsd.control.guard import CommandGuard
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
-from rootsd.control.services import ControlServices
-from rootsd.control.wardens import WardenRegistry
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.labels import safe_label
 from rootsd.core.lasting_changes import opposite
 from rootsd.core.model import ActorKind, Verdict
-from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import (
     AnnounceRequest,
     ReloadRequest,
@@ -32,54 +27,42 @@ from rootsd.wire.daemon import (
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
-    """Return the routes of this module."""
-    guard, wardens = services.command_guard, services.wall.wardens
-    return DaemonHandlers(
-        services.ledger, services.discovery, services.daemon, guard, wardens
-    ).routes()
+    """Return the routes of this module. The daemon stops after its response."""
+    handlers = DaemonHandlers(services)
+    return (
+        Route(
+            StatusQuery,
+            handlers.status_for,
+            lambda _: None,
+            needs_caller=lambda query: query.is_look,
+        ),
+        query_route(SessionsQuery, handlers.sessions),
+        Route(
+            ReloadRequest,
+            handlers.reload,
+            lambda _: None,
+            needs_caller=lambda _: True,
+            recorded_command=lambda request: request.command,
+        ),
+        Route(
+            AnnounceRequest,
+            handlers.announce,
+            lambda _: None,
+            needs_caller=lambda request: opposite(request.command) is not None,
+            recorded_command=lambda request: request.command or "an unnamed command",
+        ),
+        Route(
+            StopRequest,
+            handlers.stop,
+            lambda _: None,
+            services.daemon.stop,
+            recorded_command=lambda _: "down",
+        ),
+    )
 
 
-class DaemonHandlers(Struct, frozen=True):
+class DaemonHandlers(Handlers):
     """Handles requests about the daemon as a whole."""
-
-    ledger: Ledger
-    discovery: DiscoveryControl
-    daemon: DaemonControl
-    guard: CommandGuard
-    wardens: WardenRegistry
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers. The daemon stops after its response."""
-        return (
-            Route(
-                StatusQuery,
-                self.status_for,
-                lambda _: None,
-                needs_caller=lambda query: query.is_look,
-            ),
-            query_route(SessionsQuery, self.sessions),
-            Route(
-                ReloadRequest,
-                self.reload,
-                lambda _: None,
-                needs_caller=lambda _: True,
-                recorded_command=lambda request: request.command,
-            ),
-            Route(
-                AnnounceRequest,
-                self.announce,
-                lambda _: None,
-                needs_caller=lambda request: opposite(request.command) is not None,
-                recorded_command=lambda request: request.command or "an unnamed command",
-            ),
-            Route(
-                StopRequest,
-                self.stop,
-                lambda _: None,
-                self.daemon.stop,
-                recorded_command=lambda _: "down",
-            ),
-        )
 
     async def status_for(self, query: StatusQuery, call: RequestContext) -> StatusResult:
         """Return the status. An agent that reads it does not mark refused commands as seen."""
@@ -94,30 +77,33 @@ class DaemonHandlers(Struct, frozen=True):
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
-        problems = await self.daemon.degraded()
+        problems = await self.services.daemon.degraded()
         degraded = [*problems, *self.discovery.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
             )
-        policy = self.daemon.policy_status()
+        policy = self.services.daemon.policy_status()
         if policy is not None and policy["error"]:
             degraded.append(
                 "the policy cannot be used, so nothing is published:"
                 f" {policy['error']} ({policy['remedy']})"
             )
-        left = await to_thread.run_sync(self.daemon.left_behind)
+        left = await to_thread.run_sync(self.services.daemon.left_behind)
         degraded += left.sentences
         if query.is_look:
             await to_thread.run_sync(left.mark_seen)
-            self.daemon.mark_degraded_seen()
-        refused, agent_commands = self.guard.refused.unseen, self.guard.agent_commands.unseen
+            self.services.daemon.mark_degraded_seen()
+        refused, agent_commands = (
+            self.services.command_guard.refused.unseen,
+            self.services.command_guard.agent_commands.unseen,
+        )
         if query.is_look:
-            self.guard.mark_seen()
+            self.services.command_guard.mark_seen()
         return StatusResult(
             revision=self.ledger.revision,
-            daemon=self.daemon.about(),
-            config=self.daemon.config_status(),
+            daemon=self.services.daemon.about(),
+            config=self.services.daemon.config_status(),
             policy=policy,
             parents=self.discovery.parent_status(catalog),
             counts={
@@ -131,10 +117,10 @@ class DaemonHandlers(Struct, frozen=True):
                 "incomplete": incomplete,
                 "projects": len(catalog.projects),
             },
-            sessions=self.daemon.sessions(),
-            confined=self.wardens.items(),
-            closed_connections=self.daemon.closed_connections(),
-            guard=self.guard.guard.value,
+            sessions=self.services.daemon.sessions(),
+            confined=self.services.wall.wardens.items(),
+            closed_connections=self.services.daemon.closed_connections(),
+            guard=self.services.command_guard.guard.value,
             focus=self.ledger.focus.tag,
             refused=refused,
             agent_commands=agent_commands,
@@ -145,11 +131,14 @@ class DaemonHandlers(Struct, frozen=True):
     async def sessions(self, query: SessionsQuery) -> SessionListing:
         """Return the open sessions, or the last ones."""
         if query.view is SessionView.OPEN:
-            items = self.daemon.session_items()
+            items = self.services.daemon.session_items()
         else:
-            items = await to_thread.run_sync(self.daemon.session_history, query.last)
+            items = await to_thread.run_sync(self.services.daemon.session_history, query.last)
         return SessionListing(
-            revision=self.ledger.revision, items=items, confined=self.wardens.items(), warnings=[]
+            revision=self.ledger.revision,
+            items=items,
+            confined=self.services.wall.wardens.items(),
+            warnings=[],
         )
 
     async def announce(self, request: AnnounceRequest, call: RequestContext) -> Result:
@@ -162,7 +151,7 @@ class DaemonHandlers(Struct, frozen=True):
 
     async def reload(self, _: ReloadRequest, call: RequestContext) -> StatusResult:
         """Read the configuration again. Raises BadConfig."""
-        await self.daemon.reload(call.actor)
+        await self.services.daemon.reload(call.actor)
         return await self.status(StatusQuery())
 
     async def stop(self, _: StopRequest, __: RequestContext) -> Result:

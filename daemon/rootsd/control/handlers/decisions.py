@@ -14,8 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed, refuse_unshown
-from rootsd.control.daemon_parts import DiscoveryControl
+from rootsd.control.confirmation import refuse_unconfirmed, refuse_unshown
 from rootsd.control.decision_orders import (
     DecisionFacts,
     check_incomplete,
@@ -31,12 +30,10 @@ from rootsd.control.items import (
     worktree_items,
 )
 from rootsd.control.plain_commands import note_taken_off
-from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import check_label, check_name, check_tag
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
 from rootsd.control.selection import ProjectSelection, ProjectSelector
-from rootsd.control.services import ControlServices
-from rootsd.control.session_requests import SessionRequests
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
@@ -63,7 +60,7 @@ from rootsd.core.model import (
 from rootsd.core.paths import text_of
 from rootsd.core.plan import Plan
 from rootsd.core.shared_git import GitAccess, shared_git
-from rootsd.state.ledger import Conflict, Ledger
+from rootsd.state.ledger import Conflict
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
     ApplyMode,
@@ -81,26 +78,16 @@ _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    ledger, discovery, reader = services.ledger, services.discovery, services.reader
-    selector = ProjectSelector(ledger, services.real_path, discovery, reader)
-    return DecisionHandlers(
-        ledger, selector, discovery, services.gate, services.requests, reader
-    ).routes()
+    handlers = DecisionHandlers(services)
+    return (command_route(DecideRequest, handlers.carry_out, handlers.guarded_command),)
 
 
-class DecisionHandlers(Struct, frozen=True):
-    """Handles `DecideRequest`. `requests` knows which sessions ask for folders."""
+class DecisionHandlers(Handlers):
+    """Handles `DecideRequest`."""
 
-    ledger: Ledger
-    selector: ProjectSelector
-    discovery: DiscoveryControl
-    gate: ConfirmationGate
-    requests: SessionRequests
-    reader: ProjectReader
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (command_route(DecideRequest, self.carry_out, self._guarded_command),)
+    def __init__(self, services: ControlServices) -> None:
+        super().__init__(services)
+        self.selector = ProjectSelector(services)
 
     async def carry_out(self, request: DecideRequest, actor: Actor) -> DecideResult:
         """Decide about the projects of the request. On RootsdError, nothing has changed.
@@ -188,7 +175,8 @@ class DecisionHandlers(Struct, frozen=True):
                     "rootsd scan, when that has ended",
                 )
 
-    def _guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
+    def guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
+        """Return the command to guard, with a preview, or None for a dry run."""
         if request.effect is ApplyMode.DRY_RUN:
             return None
         return GuardedCommand(_command_text(request), partial(self._preview, request))
@@ -243,7 +231,7 @@ class DecisionHandlers(Struct, frozen=True):
             await self.discovery.refresh_worktrees([project.path for project in chosen.projects])
         origins = await self._origins_to_keep(request, chosen)
         found = await self._found_below(request, chosen)
-        sessions = await self.requests.answered(request, chosen.projects)
+        sessions = await self.services.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
         facts = DecisionFacts(actor, self.ledger.expiries, origins, sessions, proposed)
         orders = orders_of(request, chosen, chosen.catalog if chosen.unseen else before, facts)
@@ -264,20 +252,20 @@ class DecisionHandlers(Struct, frozen=True):
         """Return the origins that an approval records."""
         if request.verb is not DecisionVerb.APPROVE or request.effect is ApplyMode.DRY_RUN:
             return {}
-        return await self.reader.origins(chosen.projects)
+        return await self.services.reader.origins(chosen.projects)
 
     async def _found_below(self, request: DecideRequest, chosen: ProjectSelection) -> FoundBelow:
         """Return what an approval would show clients that the catalog does not have."""
         if request.verb is not DecisionVerb.APPROVE:
             return NOTHING_FOUND
-        return await self.gate.found_below(self.ledger.catalog, chosen.projects)
+        return await self.services.gate.found_below(self.ledger.catalog, chosen.projects)
 
     async def _add_confirmation(
         self, request: DecideRequest, effect: _Effect, answer: DecideResult
     ) -> None:
         """Add to a dry run what a person has to confirm, and to a decision what is not saved."""
         if request.effect is ApplyMode.DRY_RUN:
-            confirmation = await self.gate.confirmation_of(
+            confirmation = await self.services.gate.confirmation_of(
                 effect.before, effect.made, effect.found
             )
             if confirmation is not None:

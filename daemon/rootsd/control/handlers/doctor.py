@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
 from rootsd.control import doctor_checks
-from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.exclusions import clause_of, remedy_for
 from rootsd.control.routes import Route, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.exclusion import Exclusion
 from rootsd.core.labels import safe_label
@@ -21,7 +18,6 @@ from rootsd.core.policy import MachinePolicy
 from rootsd.core.record import to_json
 from rootsd.disk.identity import diagnose_identity
 from rootsd.state.clock import utc_now
-from rootsd.state.ledger import Ledger
 from rootsd.wall.kernel import landlock
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import (
@@ -37,29 +33,18 @@ _UNWATCHED_STATES = ("missing", "unreadable")
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return DoctorHandlers(
-        services.ledger, services.discovery, services.daemon, services.state
-    ).routes()
+    handlers = DoctorHandlers(services)
+    return (query_route(DoctorRequest, handlers.examine),)
 
 
-class DoctorHandlers(Struct, frozen=True):
+class DoctorHandlers(Handlers):
     """Handles `DoctorRequest`. `state` is the folder of the store."""
-
-    ledger: Ledger
-    discovery: DiscoveryControl
-    daemon: DaemonControl
-    state: bytes
-    now: Callable[[], datetime] = utc_now
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (query_route(DoctorRequest, self.examine),)
 
     async def examine(self, _: DoctorRequest) -> dict[str, Any]:
         """Return all findings as of now."""
         parents = self.discovery.parent_status(self.ledger.catalog)
         found = [
-            *self._known_findings(parents, await self.daemon.degraded()),
+            *self._known_findings(parents, await self.services.daemon.degraded()),
             *await to_thread.run_sync(self._disk_findings, parents),
             *map(_left_out_finding, await self.discovery.left_out()),
         ]
@@ -70,8 +55,10 @@ class DoctorHandlers(Struct, frozen=True):
         self, parents: Sequence[ParentStatus], problems: Sequence[str]
     ) -> Iterator[DoctorFinding]:
         """Yield the findings that need no disk access."""
-        yield doctor_checks.check_confinement(self.daemon.about()["confined"], landlock.version)
-        if (policy := self.daemon.policy_status()) is not None:
+        yield doctor_checks.check_confinement(
+            self.services.daemon.about()["confined"], landlock.version
+        )
+        if (policy := self.services.daemon.policy_status()) is not None:
             yield _policy_finding(self.ledger.catalog.policy, policy)
         if not parents:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
@@ -83,7 +70,7 @@ class DoctorHandlers(Struct, frozen=True):
             count = self.ledger.unsaved
             yield error("store", f"the disk refuses {count} changes", "df -h, then rootsd status")
         seen = (p.observed.first_seen for p in self.ledger.catalog.projects.values())
-        yield doctor_checks.check_clock(self.now(), max(seen, default=None))
+        yield doctor_checks.check_clock(utc_now(), max(seen, default=None))
         yield doctor_checks.check_watch_limit(
             self.discovery.watches(), read_inotify_limit(InotifyLimit.WATCHES)
         )
@@ -92,8 +79,8 @@ class DoctorHandlers(Struct, frozen=True):
         """Return the findings that need disk access. Call this in a thread."""
         reachable = [p for p in parents if p["state"] not in _UNWATCHED_STATES]
         return [
-            doctor_checks.check_private_folder("state", self.state),
-            doctor_checks.check_disk_space("disk", self.state),
+            doctor_checks.check_private_folder("state", self.services.state),
+            doctor_checks.check_disk_space("disk", self.services.state),
             *(diagnose_identity(p["path"].encode("utf-8", "surrogateescape")) for p in reachable),
         ]
 

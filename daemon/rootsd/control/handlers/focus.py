@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
-
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Focus
 from rootsd.core.scope import FULL_SCOPE, apply_focus, apply_scope
-from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusStatus, FocusTarget, SetFocusRequest
 
 _MAX_CHOICES = 20
@@ -27,19 +24,14 @@ class UnknownTag(UnknownProject):
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return FocusHandlers(services.ledger).routes()
+    handlers = FocusHandlers(services)
+    return query_route(FocusQuery, handlers.focus), command_route(
+        SetFocusRequest, handlers.set_focus, _focus_command
+    )
 
 
-class FocusHandlers(Struct, frozen=True):
+class FocusHandlers(Handlers):
     """Handles `FocusQuery` and `SetFocusRequest`."""
-
-    ledger: Ledger
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return query_route(FocusQuery, self.focus), command_route(
-            SetFocusRequest, self.set_focus, _focus_command
-        )
 
     async def focus(self, _: FocusQuery) -> FocusStatus:
         """Return the focus, and the roots that sessions see with it."""

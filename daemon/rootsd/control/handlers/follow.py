@@ -20,20 +20,18 @@ import anyio
 from msgspec import Struct, field
 
 from rootsd import __version__
-from rootsd.control.daemon_parts import DaemonControl
-from rootsd.control.items import NoteForPath, project_items, why_not_inherited
+from rootsd.control.items import project_items, why_not_inherited
 from rootsd.control.routes import RequestContext, Result, Route, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.control.wardens import (
     ConnectedWarden,
     RootsFollower,
     SendNotification,
     ServedWarden,
-    WallServices,
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.model import Focus, Parent, Project, PublishedRoot, Verdict
+from rootsd.core.model import Focus, Project, PublishedRoot, Verdict
 from rootsd.core.paths import text_of
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope
@@ -63,36 +61,16 @@ from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return FollowHandlers(
-        services.ledger,
-        services.daemon,
-        services.wall,
-        services.discovery.parents,
-        services.note_on,
-        services.changes,
-    ).routes()
+    handlers = FollowHandlers(services)
+    return (
+        Route(FollowRequest, handlers.follow, lambda _: None),
+        Route(ReportConfinedRequest, handlers.report, lambda _: None),
+        query_route(SessionRootsQuery, handlers.session_roots),
+    )
 
 
-class FollowHandlers(Struct, frozen=True):
-    """Handles `FollowRequest`, `ReportConfinedRequest`, and `SessionRootsQuery`.
-
-    `changes` is notified of changes of sessions, confined programs, and requests for folders.
-    """
-
-    ledger: Ledger
-    daemon: DaemonControl
-    wall: WallServices
-    parents: Callable[[], Sequence[Parent]]
-    note_on: NoteForPath
-    changes: ChangeSignal
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (
-            Route(FollowRequest, self.follow, lambda _: None),
-            Route(ReportConfinedRequest, self.report, lambda _: None),
-            query_route(SessionRootsQuery, self.session_roots),
-        )
+class FollowHandlers(Handlers):
+    """Handles `FollowRequest`, `ReportConfinedRequest`, and `SessionRootsQuery`."""
 
     async def follow(self, request: FollowRequest, call: RequestContext) -> Result:
         """Begin a subscription.
@@ -106,17 +84,17 @@ class FollowHandlers(Struct, frozen=True):
         start, id_ = None, None
         match request.part:
             case FeedPart.SCREEN:
-                call.connection.subscription = ScreenFollower(self)
+                call.connection.subscription = ScreenFollower(self.services)
             case FeedPart.ROOTS:
                 scope, client = await self._scope_of(request)
-                wardens, pid = self.wall.wardens, call.connection.pid
-                sessions = await self.wall.sessions_of(pid)
+                wardens, pid = self.services.wall.wardens, call.connection.pid
+                sessions = await self.services.wall.sessions_of(pid)
                 # Verify the roots, which may have been replaced. Later changes need no
                 # verification.
                 await self.ledger.current()
                 follower = RootsFollower(wardens, scope, sessions)
                 if request.wall is not None:
-                    servers = self.wall.servers if request.use is WallUse.SERVER else None
+                    servers = self.services.wall.servers if request.use is WallUse.SERVER else None
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
                     id_ = follower.entry["id"]
                 call.connection.subscription = follower
@@ -126,7 +104,7 @@ class FollowHandlers(Struct, frozen=True):
             rootsd=__version__,
             id=id_,
             start=start,
-            settings=self.wall.settings(),
+            settings=self.services.wall.settings(),
         )
         return to_json(result)
 
@@ -136,7 +114,7 @@ class FollowHandlers(Struct, frozen=True):
         try:
             if request.hello is not None:
                 greeting = decode_hello(request.hello)
-            wall = self.wall
+            wall = self.services.wall
             scope = await resolve_scope(greeting, wall.canonical, wall.session_start)
         except ValueError as error:
             raise BadRequest(f"the scope cannot be used: {error}") from error
@@ -154,7 +132,9 @@ class FollowHandlers(Struct, frozen=True):
 
     async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:
         """Return the roots of a session or a confined program, as they were sent to it."""
-        roots = self.daemon.session_roots(query.id) or self.wall.wardens.roots_of(query.id)
+        roots = self.services.daemon.session_roots(
+            query.id
+        ) or self.services.wall.wardens.roots_of(query.id)
         return SessionRoots(
             revision=self.ledger.revision, items=[_root_item(root) for root in roots], warnings=[]
         )
@@ -174,7 +154,7 @@ class Shown(NamedTuple):
 class ScreenFollower(Struct):
     """One screen, with what its reader knows."""
 
-    sources: FollowHandlers
+    services: ControlServices
     _known: dict[bytes, Shown] = field(default_factory=dict)
     """The projects that were sent, by path."""
     _number: int = 0
@@ -185,7 +165,7 @@ class ScreenFollower(Struct):
 
     async def send_updates(self, send: SendNotification) -> None:
         """Send everything, and then each change, for as long as the connection lives."""
-        ledger, changes = self.sources.ledger, self.sources.changes
+        ledger, changes = self.services.ledger, self.services.changes
         while True:
             catalog, focus, number = ledger.catalog, ledger.focus, changes.number
             if (change := self._next_change(catalog)) is None:
@@ -207,9 +187,12 @@ class ScreenFollower(Struct):
         # everything else, so the decision itself is sent before.
         changed = changed or list(islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1))
         gone = [path for path in self._known if path not in catalog.projects]
-        sessions, confined = self.sources.daemon.session_items(), self.sources.wall.wardens.items()
+        sessions, confined = (
+            self.services.daemon.session_items(),
+            self.services.wall.wardens.items(),
+        )
         before = (self._sessions, self._confined, self._focus)
-        now = (sessions, confined, self.sources.ledger.focus.tag)
+        now = (sessions, confined, self.services.ledger.focus.tag)
         if self._is_complete and before == now and not changed and not gone:
             return None
         self._sessions, self._confined, self._focus = now
@@ -243,12 +226,14 @@ class ScreenFollower(Struct):
             catalog.judgments[path],
             catalog.roots.get(path),
             catalog.places,  # with the project, it says whether an approval could publish it
-            self.sources.note_on(path),
+            self.services.note_on(path),
             why_not_inherited(catalog, project),
         )
 
     def _items(self, catalog: Catalog, projects: Sequence[Project]) -> list[FollowedProject]:
-        items = project_items(catalog, projects, self.sources.parents(), self.sources.note_on)
+        items = project_items(
+            catalog, projects, self.services.discovery.parents(), self.services.note_on
+        )
         followed = []
         for item, project in zip(items, projects, strict=True):
             item["identity"] = identity_fingerprint(project.observed.identity)

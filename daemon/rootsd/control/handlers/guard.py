@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
-
-from rootsd.control.guard import CommandGuard
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import (
     COMMAND_TEXT_LIMIT,
@@ -23,13 +20,12 @@ from rootsd.control.routes import (
     plain_command,
     query_route,
 )
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
-from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     AllowProgramsRequest,
@@ -47,54 +43,48 @@ _MAX_PROGRAMS = 1000
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return GuardHandlers(services.ledger, services.command_guard).routes()
+    handlers = GuardHandlers(services)
+    return (
+        query_route(GuardQuery, handlers.guard),
+        command_route(SetGuardRequest, handlers.set_guard, _guard_command),
+        command_route(AllowProgramsRequest, handlers.allow, _allow_command),
+        command_route(DisallowProgramsRequest, handlers.disallow, _disallow_command),
+        query_route(IntroduceRequest, handlers.introduce),
+        Route(
+            RemoteCommandRequest,
+            handlers.remote_command,
+            _remote_command,
+            needs_caller=lambda request: request.effect is ApplyMode.DRY_RUN,
+        ),
+    )
 
 
-class GuardHandlers(Struct, frozen=True):
+class GuardHandlers(Handlers):
     """Handles requests about the guard."""
-
-    ledger: Ledger
-    command_guard: CommandGuard
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (
-            query_route(GuardQuery, self.guard),
-            command_route(SetGuardRequest, self.set_guard, _guard_command),
-            command_route(AllowProgramsRequest, self.allow, _allow_command),
-            command_route(DisallowProgramsRequest, self.disallow, _disallow_command),
-            query_route(IntroduceRequest, self.introduce),
-            Route(
-                RemoteCommandRequest,
-                self.remote_command,
-                _remote_command,
-                needs_caller=lambda request: request.effect is ApplyMode.DRY_RUN,
-            ),
-        )
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
         """Return the guard mode."""
-        return self._guard_status(self.command_guard.guard)
+        return self._guard_status(self.services.command_guard.guard)
 
     async def set_guard(self, request: SetGuardRequest, actor: Actor) -> GuardStatus:
         """Set the guard mode. Raises what the store raises."""
         if request.effect is ApplyMode.APPLY:
-            await self.command_guard.set_guard(request.guard, actor)
+            await self.services.command_guard.set_guard(request.guard, actor)
         return self._guard_status(request.guard)
 
     async def allow(self, request: AllowProgramsRequest, actor: Actor) -> GuardStatus:
         """Add programs. Raises BadRequest and what the store raises."""
-        allowed = self.command_guard.allowed | set(request.programs)
+        allowed = self.services.command_guard.allowed | set(request.programs)
         if len(allowed) > _MAX_PROGRAMS:
             raise BadRequest(f"{_MAX_PROGRAMS} programs are allowed already", "rootsd guard")
         return await self._set_allowed(allowed, actor, ChangeVerb.PROGRAM_ALLOWED, request.effect)
 
     async def disallow(self, request: DisallowProgramsRequest, actor: Actor) -> GuardStatus:
         """Take programs back. Raises BadRequest if none is allowed, and what the store raises."""
-        gone = self.command_guard.allowed & set(request.programs)
+        gone = self.services.command_guard.allowed & set(request.programs)
         if not gone:
             raise BadRequest("this program was not allowed by you", "rootsd guard")
-        allowed = self.command_guard.allowed - gone
+        allowed = self.services.command_guard.allowed - gone
         return await self._set_allowed(
             allowed, actor, ChangeVerb.PROGRAM_DISALLOWED, request.effect
         )
@@ -106,9 +96,9 @@ class GuardHandlers(Struct, frozen=True):
     async def _set_allowed(
         self, allowed: frozenset[str], actor: Actor, verb: ChangeVerb, effect: ApplyMode
     ) -> GuardStatus:
-        if effect is ApplyMode.APPLY and allowed != self.command_guard.allowed:
-            await self.command_guard.set_allowed(allowed, actor, verb)
-        return self._guard_status(self.command_guard.guard)
+        if effect is ApplyMode.APPLY and allowed != self.services.command_guard.allowed:
+            await self.services.command_guard.set_allowed(allowed, actor, verb)
+        return self._guard_status(self.services.command_guard.guard)
 
     async def remote_command(self, request: RemoteCommandRequest, call: RequestContext) -> Result:
         """Return nothing, because the guard has already admitted a command that decides.
@@ -130,8 +120,8 @@ class GuardHandlers(Struct, frozen=True):
         return GuardStatus(
             revision=self.ledger.revision,
             guard=guard.value,
-            allowed=sorted(self.command_guard.allowed),
-            last=self.command_guard.last,
+            allowed=sorted(self.services.command_guard.allowed),
+            last=self.services.command_guard.last,
             warnings=[],
         )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
-from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed
+from rootsd.control.confirmation import refuse_unconfirmed
 from rootsd.control.items import project_items
 from rootsd.control.references import (
     ReferenceResolver,
@@ -18,14 +17,13 @@ from rootsd.control.references import (
     reference_to,
 )
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, Project
-from rootsd.state.ledger import Ledger
+from rootsd.core.model import Actor, Project
 from rootsd.wire.decisions import ApplyMode, DecideResult, RenameRequest, TagRequest
 from rootsd.wire.request import BadRequest
 
@@ -34,23 +32,14 @@ _MAX_CHOICES = 20
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    parents = services.discovery.parents
-    return NameHandlers(services.ledger, services.real_path, parents, services.gate).routes()
+    handlers = NameHandlers(services)
+    return command_route(RenameRequest, handlers.rename, _rename_command), command_route(
+        TagRequest, handlers.tag, _tag_command
+    )
 
 
-class NameHandlers(Struct, frozen=True):
-    """Handles `RenameRequest` and `TagRequest`; `real_path` is that of `ProjectSelector`."""
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    parents: Callable[[], Sequence[Parent]]
-    gate: ConfirmationGate
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return command_route(RenameRequest, self.rename, _rename_command), command_route(
-            TagRequest, self.tag, _tag_command
-        )
+class NameHandlers(Handlers):
+    """Handles `RenameRequest` and `TagRequest`."""
 
     async def rename(self, request: RenameRequest, actor: Actor) -> DecideResult:
         """Name a project.
@@ -86,7 +75,7 @@ class NameHandlers(Struct, frozen=True):
         self, catalog: Catalog, references: Sequence[str], cwd: str
     ) -> Sequence[Project]:
         resolver = ReferenceResolver(
-            catalog, lambda typed: canonical_path(self.real_path, typed, cwd)
+            catalog, lambda typed: canonical_path(self.services.real_path, typed, cwd)
         )
         return await to_thread.run_sync(resolver.all, references)
 
@@ -100,12 +89,12 @@ class NameHandlers(Struct, frozen=True):
         confirmation = None
         if effect is ApplyMode.DRY_RUN:
             before, made = self.ledger.catalog, self.ledger.dry_run(orders)
-            confirmation = await self.gate.confirmation_of(before, made, NOTHING_FOUND)
+            confirmation = await self.services.gate.confirmation_of(before, made, NOTHING_FOUND)
         else:
             made = await self.ledger.execute(orders, check=refuse_unconfirmed(confirmed))
         changed = {change.path for change in made.changes if hasattr(change, "path")}
         known = [made.catalog.projects[project.path] for project in chosen]
-        parents = self.parents()
+        parents = self.discovery.parents()
         result = DecideResult(
             revision=self.ledger.revision,
             items=project_items(made.catalog, (p for p in known if p.path in changed), parents),

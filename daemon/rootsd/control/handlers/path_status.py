@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
-from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.exclusions import clause_of, explain_exclusion
-from rootsd.control.items import NoteForPath, project_items, why_not_inherited
+from rootsd.control.items import project_items, why_not_inherited
 from rootsd.control.references import (
     ReferenceResolver,
     canonical_path,
     reference_to,
 )
 from rootsd.control.routes import Route, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.errors import AmbiguousReference
@@ -38,7 +36,6 @@ from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.transition import incomplete_error
 from rootsd.core.uris import looks_like_uri
-from rootsd.state.ledger import Ledger
 from rootsd.wire.projects import CheckQuery, PathCheckResult, ReasonItem, WhyQuery, WhyResult
 from rootsd.wire.request import BadRequest
 
@@ -56,31 +53,12 @@ _PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return PathStatusHandlers(
-        services.ledger,
-        services.real_path,
-        services.discovery,
-        services.note_on,
-        services.is_canonical,
-    ).routes()
+    handlers = PathStatusHandlers(services)
+    return query_route(CheckQuery, handlers.check), query_route(WhyQuery, handlers.why)
 
 
-class PathStatusHandlers(Struct, frozen=True):
-    """Handles `CheckQuery` and `WhyQuery`.
-
-    `real_path` is that of `rootsd.control.references`. `is_canonical` returns whether a path is
-    known to be canonical, and needs no thread.
-    """
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    discovery: DiscoveryControl
-    note_on: NoteForPath
-    is_canonical: Callable[[bytes], bool]
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return query_route(CheckQuery, self.check), query_route(WhyQuery, self.why)
+class PathStatusHandlers(Handlers):
+    """Handles `CheckQuery` and `WhyQuery`."""
 
     async def check(self, query: CheckQuery) -> PathCheckResult:
         """Return whether the path is in a root as the disk is now, or whether the URI is a root.
@@ -143,7 +121,7 @@ class PathStatusHandlers(Struct, frozen=True):
             path=text_of(path),
             published=root is not None,
             root=None if root is None else root.name,
-            items=project_items(catalog, known, self.discovery.parents(), self.note_on),
+            items=project_items(catalog, known, self.discovery.parents(), self.services.note_on),
             voices=[] if project is None else _reasons(project, catalog),
             obstacles=await self._obstacles(query.path, path, project),
             warnings=[],
@@ -207,9 +185,9 @@ class PathStatusHandlers(Struct, frozen=True):
             raise BadRequest(f"{safe_label(path, limit=None)} is not an absolute path")
         with suppress(ValueError):  # for an invalid path, `canonical_path` raises the error
             raw = bytes_of(path)
-            if is_uri or self.is_canonical(raw):
+            if is_uri or self.services.is_canonical(raw):
                 return raw  # a thread would take longer than the whole query
-        return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
+        return await to_thread.run_sync(canonical_path, self.services.real_path, path, "/")
 
 
 def _path_of_word(word: str, path: bytes) -> bytes:

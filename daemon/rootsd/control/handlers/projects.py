@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
 from anyio import lowlevel, to_thread
-from msgspec import Struct
 
-from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.items import (
-    NoteForPath,
     project_items,
     shared_git_item,
     worktree_items,
 )
 from rootsd.control.listing import add_risks, matches_risk, matching_projects, unread_warnings
-from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
 from rootsd.core.model import Actor, ActorKind, Project
-from rootsd.state.ledger import Ledger
 from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
@@ -50,34 +45,16 @@ _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return ProjectHandlers(
-        services.ledger,
-        services.real_path,
-        services.discovery,
-        services.note_on,
-        services.reader,
-    ).routes()
+    handlers = ProjectHandlers(services)
+    return (
+        query_route(ProjectsQuery, handlers.listing),
+        query_route(ShowQuery, handlers.show),
+        query_route(NextPendingQuery, handlers.next_pending),
+    )
 
 
-class ProjectHandlers(Struct, frozen=True):
-    """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
-
-    `real_path` is that of `rootsd.control.references`.
-    """
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    discovery: DiscoveryControl
-    note_on: NoteForPath
-    reader: ProjectReader
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (
-            query_route(ProjectsQuery, self.listing),
-            query_route(ShowQuery, self.show),
-            query_route(NextPendingQuery, self.next_pending),
-        )
+class ProjectHandlers(Handlers):
+    """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`."""
 
     async def listing(self, query: ProjectsQuery) -> ProjectListing:
         """Verify the roots, and return the projects that the query means.
@@ -86,17 +63,19 @@ class ProjectHandlers(Struct, frozen=True):
         """
         # Read the revision first. Then a client that waits for a later one misses no change.
         revision = (await self.ledger.current()).revision
-        catalog = self.ledger.catalog
+        catalog, real_path = self.ledger.catalog, self.services.real_path
         if query.refs or query.under is not None:  # then it reads the disk
-            matching = await to_thread.run_sync(matching_projects, catalog, query, self.real_path)
+            matching = await to_thread.run_sync(matching_projects, catalog, query, real_path)
         else:
-            matching = matching_projects(catalog, query, self.real_path)
+            matching = matching_projects(catalog, query, real_path)
         chosen = [p for p in matching if is_selected(catalog, p, query.select)]
         risks = await self._risks_of(chosen, query.risks)
         warnings = unread_warnings(chosen, risks, query.risks)
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
-        origins = dict(await self.reader.origins([p for p in back if p.path not in risks]))
+        origins = dict(
+            await self.services.reader.origins([p for p in back if p.path not in risks])
+        )
         origins |= {path: each.origin for path, each in risks.items() if each.origin}
         items = await self._items(catalog, chosen, origins)
         if query.risks is not RiskReading.NEVER:
@@ -123,7 +102,7 @@ class ProjectHandlers(Struct, frozen=True):
         parents = self.discovery.parents()
         for start in range(0, len(projects), ITEMS_PER_TURN):
             part = projects[start : start + ITEMS_PER_TURN]
-            items += project_items(catalog, part, parents, self.note_on, origins)
+            items += project_items(catalog, part, parents, self.services.note_on, origins)
             await lowlevel.checkpoint()
         return items
 
@@ -133,10 +112,10 @@ class ProjectHandlers(Struct, frozen=True):
         if reading is RiskReading.NEVER:
             return {}
         if reading is RiskReading.THOROUGH:
-            return await self.reader.risks(projects, _THOROUGH_S)
+            return await self.services.reader.risks(projects, _THOROUGH_S)
         if len(projects) > QUICK_PROJECTS:
             return {}
-        return await self.reader.risks(projects, _QUICK_S)
+        return await self.services.reader.risks(projects, _QUICK_S)
 
     async def next_pending(self, query: NextPendingQuery) -> ProjectListing:
         """Wait for pending projects that the client does not know, and return them."""
@@ -160,13 +139,15 @@ class ProjectHandlers(Struct, frozen=True):
         revision, catalog = self.ledger.revision, self.ledger.catalog
         resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
-        seen = await self.reader.facts(chosen)
+        seen = await self.services.reader.facts(chosen)
         origins = {
             project.path: origin
             for project, facts in zip(chosen, seen, strict=True)
             if facts is not None and (origin := facts["origin"])
         }
-        items = project_items(catalog, chosen, self.discovery.parents(), self.note_on, origins)
+        items = project_items(
+            catalog, chosen, self.discovery.parents(), self.services.note_on, origins
+        )
         await self.discovery.refresh_worktrees([project.path for project in chosen])
         for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
@@ -197,4 +178,4 @@ class ProjectHandlers(Struct, frozen=True):
         return worktree_items(catalog, [project.path])
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
-        return canonical_path(self.real_path, typed, cwd)
+        return canonical_path(self.services.real_path, typed, cwd)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from anyio import to_thread
-from msgspec import Struct
 
-from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed
+from rootsd.control.confirmation import refuse_unconfirmed
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import policy_refusal
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
+from rootsd.core.model import Actor, Project, Rule, Verdict
 from rootsd.core.paths import bytes_of, contains, is_utf8, text_of
 from rootsd.core.rules import escape_pattern, matches, normalize_pattern, split_pattern
 from rootsd.core.timestamps import rfc3339
-from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
     AddRuleRequest,
     ApplyMode,
@@ -40,25 +38,16 @@ from rootsd.wire.request import BadRequest
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    parents = services.discovery.parents
-    return RuleHandlers(services.ledger, services.real_path, parents, services.gate).routes()
+    handlers = RuleHandlers(services)
+    return (
+        query_route(RulesQuery, handlers.listing),
+        command_route(AddRuleRequest, handlers.add, _add_command),
+        command_route(RemoveRuleRequest, handlers.remove, _remove_command),
+    )
 
 
-class RuleHandlers(Struct, frozen=True):
-    """Handles requests about rules. `real_path` is that of `rootsd.control.selection`."""
-
-    ledger: Ledger
-    real_path: Callable[[str, str], bytes]
-    parents: Callable[[], Sequence[Parent]]
-    gate: ConfirmationGate
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (
-            query_route(RulesQuery, self.listing),
-            command_route(AddRuleRequest, self.add, _add_command),
-            command_route(RemoveRuleRequest, self.remove, _remove_command),
-        )
+class RuleHandlers(Handlers):
+    """Handles requests about rules."""
 
     async def listing(self, _: RulesQuery) -> RuleListing:
         """Return all rules."""
@@ -113,7 +102,7 @@ class RuleHandlers(Struct, frozen=True):
         found = await self._found_below(ruling)
         if request.effect is ApplyMode.DRY_RUN:
             before, made = self.ledger.catalog, self.ledger.dry_run([ruling])
-            return made.catalog, await self.gate.confirmation_of(before, made, found)
+            return made.catalog, await self.services.gate.confirmation_of(before, made, found)
         check = refuse_unconfirmed(request.confirmed, found)
         return (await self.ledger.execute([ruling], check=check)).catalog, None
 
@@ -129,7 +118,7 @@ class RuleHandlers(Struct, frozen=True):
                 return NOTHING_FOUND
         projects = catalog.projects.values()
         approved = (p for p in projects if any(matches(each, p.path) for each in patterns))
-        return await self.gate.found_below(catalog, approved)
+        return await self.services.gate.found_below(catalog, approved)
 
     def _result(
         self,
@@ -145,7 +134,7 @@ class RuleHandlers(Struct, frozen=True):
             revision=self.ledger.revision,
             rule=_rule_item(rule, covered),
             is_new=False,
-            items=project_items(now, present, self.parents()),
+            items=project_items(now, present, self.discovery.parents()),
             warnings=_policy_warnings(rule, present, now),
         )
         if confirmation is not None:
@@ -158,7 +147,7 @@ class RuleHandlers(Struct, frozen=True):
         Nobody has seen what is there. A parent that is added later has it published, unasked.
         """
         folder, _ = split_pattern(rule.pattern)
-        parents = [parent.path for parent in self.parents()]
+        parents = [parent.path for parent in self.discovery.parents()]
         watched = any(contains(each, folder) or contains(folder, each) for each in parents)
         if watched or rule.verdict is not Verdict.APPROVED:
             return []
@@ -183,7 +172,7 @@ class RuleHandlers(Struct, frozen=True):
                 raise ValueError("it is empty")  # noqa: TRY301 - one message for every invalid pattern
             whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
             typed_folder, globs = split_pattern(whole)
-            folder = self.real_path(text_of(typed_folder), "/")
+            folder = self.services.real_path(text_of(typed_folder), "/")
             return normalize_pattern(b"/".join((escape_pattern(folder), globs)))
         except ValueError as error:
             shown = safe_label(typed, limit=None)

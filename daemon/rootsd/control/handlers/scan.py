@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
 
-from rootsd.control.daemon_parts import DiscoveryControl
 from rootsd.control.exclusions import left_out_sentence
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.control.references import canonical_path
 from rootsd.control.routes import RequestContext, Route
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project
 from rootsd.core.paths import contains
-from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import ScanRequest, ScanResponse
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
-    """Return the routes of this module."""
-    return ScanHandlers(services.ledger, services.discovery, services.real_path).routes()
+    """Return the routes of this module. A scan decides nothing, so it is a query."""
+    handlers = ScanHandlers(services)
+    return (Route(ScanRequest, handlers.scan, lambda _: None),)
 
 
-class ScanHandlers(Struct, frozen=True):
-    """Handles `ScanRequest`. `real_path` is that of `rootsd.control.selection`."""
-
-    ledger: Ledger
-    discovery: DiscoveryControl
-    real_path: Callable[[str, str], bytes]
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers. A scan decides nothing, so it is a query."""
-        return (Route(ScanRequest, self.scan, lambda _: None),)
+class ScanHandlers(Handlers):
+    """Handles `ScanRequest`."""
 
     async def scan(self, order: ScanRequest, call: RequestContext) -> ScanResponse:
         """Scan, and return the changes. Raises UnknownProject if the folder is no parent."""
         parent = None
         if order.parent is not None:
-            parent = await to_thread.run_sync(canonical_path, self.real_path, order.parent, "/")
+            parent = await to_thread.run_sync(
+                canonical_path, self.services.real_path, order.parent, "/"
+            )
             if all(known.path != parent for known in self.discovery.parents()):
                 shown = safe_label(order.parent, limit=None)
                 raise UnknownProject(f"{shown} is not a parent", "rootsd parent ls")

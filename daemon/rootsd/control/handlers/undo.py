@@ -9,12 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed_widening
-from rootsd.control.daemon_parts import DiscoveryControl
-from rootsd.control.guard import CommandGuard
+from rootsd.control.confirmation import refuse_unconfirmed_widening
 from rootsd.control.handlers.audit_log import log_items
 from rootsd.control.items import project_items
 from rootsd.control.routes import (
@@ -22,7 +19,7 @@ from rootsd.control.routes import (
     Route,
     command_route,
 )
-from rootsd.control.services import ControlServices
+from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, SettingChange
@@ -41,8 +38,7 @@ from rootsd.core.inputs import ProjectObserved, Restore, RestoreRule
 from rootsd.core.labels import safe_label
 from rootsd.core.model import UNDECIDED, Actor, ActorKind, Rule, Ruling
 from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo
-from rootsd.state.ledger import CheckPlan, Ledger
-from rootsd.state.store.store import Store
+from rootsd.state.ledger import CheckPlan
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     UndoRequest,
@@ -57,31 +53,16 @@ _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    return UndoHandlers(
-        services.ledger,
-        services.command_guard,
-        services.archive,
-        services.discovery,
-        services.gate,
-    ).routes()
+    handlers = UndoHandlers(services)
+    return (command_route(UndoRequest, handlers.undo, handlers.guarded_command),)
 
 
 class UnknownEvent(UnknownRule):
     """There is no event with that number in the log."""
 
 
-class UndoHandlers(Struct, frozen=True):
+class UndoHandlers(Handlers):
     """Handles `UndoRequest`."""
-
-    ledger: Ledger
-    command_guard: CommandGuard
-    archive: Store
-    discovery: DiscoveryControl
-    gate: ConfirmationGate
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return the routes of these handlers."""
-        return (command_route(UndoRequest, self.undo, self._guarded_command),)
 
     async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
         """Take events back, all or none.
@@ -100,7 +81,7 @@ class UndoHandlers(Struct, frozen=True):
         if request.effect is ApplyMode.DRY_RUN:
             catalog = would.catalog
             if affected_projects(before, would, found).are_wider:
-                confirmation = await self.gate.confirmation_of(before, would, found)
+                confirmation = await self.services.gate.confirmation_of(before, would, found)
         else:
             check = refuse_unconfirmed_widening(request.confirmed, found)
             check(before, would)
@@ -140,7 +121,7 @@ class UndoHandlers(Struct, frozen=True):
         projects = self.ledger.dry_run([*seen, *orders]).catalog.projects
         paths = (order.path for order in orders if isinstance(order, Restore))
         approved = (projects[p] for p in paths if p in projects and projects[p].ruling.approves)
-        return await self.gate.found_below(self.ledger.catalog, approved)
+        return await self.services.gate.found_below(self.ledger.catalog, approved)
 
     def _is_unknown(self, order: Restore) -> bool:
         return order.ruling != UNDECIDED and order.path not in self.ledger.catalog.projects
@@ -166,24 +147,25 @@ class UndoHandlers(Struct, frozen=True):
             await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
         elif step.event.subject == PROGRAMS_SUBJECT:
             programs = before.programs if isinstance(before, AllowedPrograms) else frozenset()
-            await self.command_guard.set_allowed(programs, actor, ChangeVerb.UNDONE)
+            await self.services.command_guard.set_allowed(programs, actor, ChangeVerb.UNDONE)
         else:
             guard = before if isinstance(before, Guard) else Guard.AGENTS
-            await self.command_guard.set_guard(guard, actor, ChangeVerb.UNDONE)
+            await self.services.command_guard.set_guard(guard, actor, ChangeVerb.UNDONE)
 
     def _steps(self, seq: int | None) -> tuple[UndoStep, ...]:
         """Read the store. Call this in a thread."""
         if seq is None:
-            targets = last_undoable_order(self.archive.last_events(_SEARCH_LIMIT))
+            targets = last_undoable_order(self.services.archive.last_events(_SEARCH_LIMIT))
             if not targets:
                 raise UnknownEvent("there is nothing to undo", "rootsd log")
         else:
-            targets = tuple(self.archive.events(seq - 1, 1)) if seq > 0 else ()
+            targets = tuple(self.services.archive.events(seq - 1, 1)) if seq > 0 else ()
             if not targets:
                 raise UnknownEvent(f"there is no event {seq} in the log", "rootsd log")
-        return plan_undo(targets, self.archive.events())
+        return plan_undo(targets, self.services.archive.events())
 
-    def _guarded_command(self, request: UndoRequest) -> GuardedCommand | None:
+    def guarded_command(self, request: UndoRequest) -> GuardedCommand | None:
+        """Return the command to guard, with a preview, or None for a dry run."""
         if request.effect is ApplyMode.DRY_RUN:
             return None
         words = "undo" if request.seq is None else f"undo {request.seq}"
