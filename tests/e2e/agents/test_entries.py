@@ -75,7 +75,7 @@ class LoneWorld(AgentWorld):
     """A world without a daemon."""
 
     def __enter__(self) -> Self:
-        self.user.__enter__()
+        self._at_end.enter_context(self.user)
         return self
 
     def variables(self, packages: str = "") -> dict[str, str]:
