@@ -5,7 +5,8 @@ one process that has loaded them all. It forks itself for each run, and the fork
 `python -m rootsd WORDS...` does, with the environment and the descriptors of the run. A daemon
 that such a run starts in the background is a fork, too. All other programs, such as bridges and
 the daemons that they start, start as they do for a user. `Program` forks for `python -c TEXT`, and
-TEXT can fork again and call `rootsd(WORDS, ENVIRONMENT)`, which does not return.
+TEXT can fork again and call `rootsd(WORDS, ENVIRONMENT)`, which does not return. A `Process` can
+also be a fork of a smaller process, which loads less: each of its own forks costs less, too.
 
 The daemons among them take this program for the one that starts a person's login. So the guard
 knows a command that is a fork, and does not ask about pytest above it.
@@ -30,17 +31,13 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import walk_packages
 from runpy import run_path
 from typing import Any, NoReturn, Self, TextIO
-from unittest.mock import patch
-
-import anyio
-from anyio.lowlevel import checkpoint
 
 import rootsd
 from rootsd import __main__
@@ -49,7 +46,9 @@ HANG_GUARD_S = 60
 _MAX_REQUEST = 1 << 17
 _MAX_FDS = 8
 _HIGH = 100  # above every number that a run asks for
+_EVERYTHING = "_load_everything()"
 _lock = threading.Lock()
+_servers: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 _Popen = subprocess.Popen
 
 
@@ -87,9 +86,7 @@ def start(
 
     A relative folder is below the one in which the process that forks was started.
     """
-    with _lock:
-        _, server = _server()
-    return _Started(server, words, environment, descriptors, within=os.fspath(folder))
+    return _Started(_server(), words, environment, descriptors, within=os.fspath(folder))
 
 
 def start_program(
@@ -99,10 +96,8 @@ def start_program(
     folder: os.PathLike[str],
 ) -> _Started:
     """Do the same with any program."""
-    with _lock:
-        _, server = _server()
     text = f"import os; os.execvp({words[0]!r}, {list(words)!r})"
-    return _Started(server, [], environment, descriptors, text=text, within=os.fspath(folder))
+    return _Started(_server(), [], environment, descriptors, text=text, within=os.fspath(folder))
 
 
 class _Started:
@@ -139,19 +134,18 @@ class _Started:
                 raise subprocess.TimeoutExpired(self._words, timeout_s or 0) from None
 
 
-class _Process:
-    """A fork, with those methods of `subprocess.Popen` that tests need."""
+class Process:
+    """A fork of a process that ran `loads`, with the methods of `subprocess.Popen` for tests."""
 
     def __init__(
         self,
         words: Sequence[str],
         environment: Mapping[str, str],
         descriptors: Mapping[int, int],
+        loads: str = _EVERYTHING,
         **more: str,
     ) -> None:
-        with _lock:
-            _, server = _server()
-        self._started = _Started(server, words, environment, descriptors, **more)
+        self._started = _Started(_server(loads), words, environment, descriptors, **more)
         self.pid = self._started.pid
         self.returncode: int | None = None
 
@@ -176,7 +170,7 @@ class _Process:
         return self.returncode
 
 
-class Program(_Process):
+class Program(Process):
     """`python -c TEXT` as a fork.
 
     It has the standard input and output of this process, and a pipe for its errors.
@@ -200,7 +194,7 @@ class Program(_Process):
             return None, self.stderr.read()
 
 
-class Piped(_Process):
+class Piped(Process):
     """`rootsd WORDS...` as a fork in `folder`, with pipes. A context manager, as Popen is one."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
@@ -223,23 +217,24 @@ class Piped(_Process):
         self.wait()
 
 
-@cache
-def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The process that forks, and the channel to it. The process ends when the channel closes."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        words = [sys.executable, "-P", __file__, str(theirs.fileno())]
-        return subprocess.Popen(words, pass_fds=[theirs.fileno()]), ours
+def _server(loads: str = _EVERYTHING) -> socket.socket:
+    """Return the channel to the process that forks, which ends when the channel closes."""
+    with _lock:
+        if loads not in _servers:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                words = [sys.executable, "-P", __file__, str(theirs.fileno()), loads]
+                _servers[loads] = subprocess.Popen(words, pass_fds=[theirs.fileno()]), ours
+        return _servers[loads][1]
 
 
 def close() -> None:
-    """End the process that forks, if a run started one."""
+    """End the processes that fork."""
     with _lock:
-        if _server.cache_info().currsize:
-            process, channel = _server()
-            _server.cache_clear()
+        for process, channel in _servers.values():
             channel.close()
             process.wait()
+        _servers.clear()
 
 
 class _BackgroundStart(_Started):
@@ -389,7 +384,19 @@ def _end(main: Callable[[], int]) -> NoReturn:
 
 
 def _main() -> int:
-    """Load all modules but the screen's, and serve. In a fork, run `rootsd`."""
+    """Load modules, and serve. In a fork, run `rootsd` or a text."""
+    exec(sys.argv[2])  # noqa: S102 - what our own process wants to be loaded
+    gc.freeze()
+    work = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    if work is None:
+        return 0
+    _set_up(*work)
+    subprocess.Popen = _popen  # type: ignore[assignment, misc]
+    _end(partial(_execute, work[0]["text"]) if "text" in work[0] else __main__.main)
+
+
+def _load_everything() -> None:
+    """Load all modules but the screen's."""
     for module in walk_packages(rootsd.__path__, "rootsd."):
         if module.name.startswith("rootsd.cli.ui."):
             continue  # what it needs is large, and no fork shows it
@@ -398,14 +405,10 @@ def _main() -> int:
     run_path(str(Path(__file__).parent / "login_start" / "sitecustomize.py"))
     # These are loaded only when they are needed, which each daemon does.
     import_module("tomllib")
+    import anyio  # noqa: PLC0415 - a process that loads less does without
+    from anyio.lowlevel import checkpoint  # noqa: PLC0415
+
     anyio.run(checkpoint)
-    gc.freeze()
-    work = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
-    if work is None:
-        return 0
-    _set_up(*work)
-    with patch.object(subprocess, "Popen", _popen):
-        _end(partial(_execute, work[0]["text"]) if "text" in work[0] else __main__.main)
 
 
 def _execute(text: str) -> int:

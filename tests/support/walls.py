@@ -1,31 +1,24 @@
 """A wall for tests: a warden that takes orders, and a program inside that runs lines of Python.
 
-It is also a program, because most of what a wall costs is to load Python and our modules. The
-first wall of a process starts `python walls.py SOCKET`, which has loaded them. It forks for each
-wall. The fork builds the wall that the JSON text of the request describes, sends the warden's
-channel, and starts the interpreter inside.
+Most of what a wall costs is to load Python and our modules. So the process that builds it is a
+fork of `support.preloaded`, which has loaded this module alone. It sends the warden's channel, and
+starts the interpreter inside.
 """
 
 from __future__ import annotations
 
-import atexit
 import errno
-import fcntl
-import gc
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
-from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from rootsd.core import mount_plan
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
@@ -60,11 +53,10 @@ from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
 from rootsd.wall.view.default_view import base_entries
 from support.polling import until
+from support.preloaded import Process
 
-_MAX_REQUEST = 1 << 17
-_MAX_FDS = 8
-_STREAMS = 3
-_HIGH = 100  # above every number that a front asks for
+_CHANNEL = 3
+_LOADS = f"sys.path[:] = {sys.path!r}; import_module('support.walls')"
 
 
 class Weakness(Enum):
@@ -314,53 +306,21 @@ class Interpreter:
         self.close()
 
 
-class Front:
-    """The first process of a wall, with the methods of `subprocess.Popen` that tests need."""
+class Front(Process):
+    """The first process of a wall."""
 
     def __init__(self, spec: Mapping[str, Any], channel: socket.socket) -> None:
-        replies, theirs = socket.socketpair()
-        inside, output = os.pipe(), os.pipe()
-        fds = [theirs.fileno(), inside[0], output[1], 2, channel.fileno()]
-        with theirs:
-            socket.send_fds(_server()[1], [json.dumps(spec).encode()], fds)
-        os.close(inside[0])
-        os.close(output[1])
-        self.stdin, self.stdout = os.fdopen(inside[1], "w"), os.fdopen(output[0])
-        self._replies, self._lines = replies, replies.makefile()
-        self.pid = int(self._lines.readline())
-        self._status: int | None = None
-
-    def wait(self, timeout_s: float | None = None) -> int:
-        """Return the exit status. Raises TimeoutError."""
-        if self._status is None:
-            self._replies.settimeout(timeout_s)
-            with self._replies, self._lines:
-                self._status = int(self._lines.readline())
-        return self._status
-
-    def kill(self) -> None:
-        """End it, if it still runs."""
-        if self._status is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-
-@cache
-def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The process that forks, and the channel to it. The process ends when the channel closes."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    # It outlives the test that starts it.
-    environment = {name: value for name, value in os.environ.items() if name != "ROOTSD_DIR"}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    with theirs:
-        words = [sys.executable, __file__, str(theirs.fileno())]
-        process = subprocess.Popen(words, pass_fds=[theirs.fileno()], env=environment)
-    atexit.register(_end_server, process, ours)
-    return process, ours
-
-
-def _end_server(process: subprocess.Popen[bytes], channel: socket.socket) -> None:
-    channel.close()
-    process.wait()
+        text = (
+            "import socket, sys; from support import walls;"
+            f" sys.exit(walls.build({dict(spec)!r}, socket.socket(fileno={_CHANNEL})))"
+        )
+        (inside, to), (out, output) = os.pipe(), os.pipe()
+        descriptors = {0: inside, 1: output, 2: 2, _CHANNEL: channel.fileno()}
+        environment = {**os.environ, "HOME": spec["home"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        super().__init__([], environment, descriptors, _LOADS, text=text, within=spec["home"])
+        os.close(inside)
+        os.close(output)
+        self.stdin, self.stdout = os.fdopen(to, "w"), os.fdopen(out)
 
 
 class Wall(Interpreter):
@@ -391,9 +351,6 @@ class Wall(Interpreter):
             "denied": [str(path) for path in denied],
             "entries": [(os.fsdecode(e.path), e.kind.value, e.reason) for e in entries],
             "weaknesses": [weakness.value for weakness in weaknesses],
-            "environment": {
-                **os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path),
-            },
         }  # fmt: skip
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -513,7 +470,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
 }
 
 
-def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
+def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     """Build a wall, and run the interpreter inside. Return its exit status."""
     home = os.fsencode(os.path.realpath(spec["home"]))
     for weakness in spec["weaknesses"]:
@@ -557,65 +514,3 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
             os._exit(126)
     socket.send_fds(channel, [b"%d" % warden.pid], [warden.channel.fileno()])
     return wait_for(waiter)
-
-
-def _serve(channel: socket.socket) -> None:
-    """Fork for each request until the tests have gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    gc.freeze()
-    while True:
-        request, fds, _, _ = socket.recv_fds(channel, _MAX_REQUEST, _MAX_FDS)
-        if not request:
-            return
-        if os.fork() == 0:
-            channel.detach()
-            _follow(json.loads(request), *fds)
-        for fd in fds:
-            os.close(fd)
-
-
-def _follow(spec: Mapping[str, Any], replies: int, *fds: int) -> NoReturn:
-    """Fork the front, and tell its pid and its exit status.
-
-    Like a child, it keeps its pid until the test has waited for it.
-    """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    front = os.fork()
-    if front == 0:
-        os.close(replies)
-        _become_front(spec, *fds)
-    for fd in fds:
-        os.close(fd)
-    os.write(replies, b"%d\n" % front)
-    ended = os.waitid(os.P_PID, front, os.WEXITED | os.WNOWAIT)
-    assert ended is not None
-    sign = 1 if ended.si_code == os.CLD_EXITED else -1
-    with suppress(BrokenPipeError):
-        os.write(replies, b"%d\n" % (sign * ended.si_status))
-        os.read(replies, 1)
-    os._exit(0)
-
-
-def _become_front(spec: Mapping[str, Any], *fds: int) -> NoReturn:
-    """Do what a new process would do that has these descriptors and a channel."""
-    status = 1
-    try:
-        copies = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH) for fd in fds]
-        os.closerange(3, _HIGH)
-        for number, copy in enumerate(copies):
-            os.dup2(copy, number, inheritable=number < _STREAMS)
-            os.close(copy)
-        os.environ.clear()
-        os.environ.update(spec["environment"])
-        os.chdir(spec["home"])
-        status = _build(spec, socket.socket(fileno=_STREAMS))
-    except BaseException:  # noqa: BLE001 - Python prints all of them
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
