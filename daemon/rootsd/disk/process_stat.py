@@ -24,6 +24,7 @@ class ProcessStat(NamedTuple):
     start of the machine. `children_faults` grows when the process reaps a child.
     """
 
+    pid: int
     name: bytes
     state: bytes
     parent: int
@@ -31,6 +32,11 @@ class ProcessStat(NamedTuple):
     children_faults: int
     threads: int
     started: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The pid and the start time, which no other process has."""
+        return self.pid, self.started
 
     @property
     def has_ended(self) -> bool:
@@ -48,19 +54,20 @@ def read_process_stat(folder: bytes) -> ProcessStat:
         head, _, tail = os.read(fd, _MAX_LINE_BYTES).rpartition(b")")
     finally:
         os.close(fd)
+    pid, _, name = head.partition(b" (")
     fields = tail.split()
     try:
         return ProcessStat(
-            head.partition(b"(")[2], fields[_STATE], int(fields[_PARENT]), int(fields[_TERMINAL]),
+            int(pid), name, fields[_STATE], int(fields[_PARENT]), int(fields[_TERMINAL]),
             int(fields[_CHILDREN_FAULTS]), int(fields[_THREADS]), int(fields[_STARTED]),
         )  # fmt: skip
     except (IndexError, ValueError) as error:
         raise ProcessLookupError(os.fsdecode(folder)) from error
 
 
-def process_stats() -> Iterator[tuple[int, ProcessStat]]:
-    """Yield the pid and the line of each process that this one sees."""
+def process_stats() -> Iterator[ProcessStat]:
+    """Yield the line of each process that this one sees."""
     for name in os.listdir(b"/proc"):
         if name.isdigit():
             with suppress(OSError):
-                yield int(name), read_process_stat(b"/proc/%b/" % name)
+                yield read_process_stat(b"/proc/%b/" % name)

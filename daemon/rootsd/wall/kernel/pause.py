@@ -21,7 +21,6 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.wall import WAITER_NAME
@@ -92,29 +91,10 @@ class ProgramPause:
                 _send(init, signal.SIGCONT)
 
 
-class _Seen(NamedTuple):
-    """A process, as it was when it was looked at."""
-
-    pid: int
-    started: int
-    parent: int
-    name: bytes
-    state: bytes
-
-    @classmethod
-    def of(cls, pid: int, stat: ProcessStat) -> _Seen:
-        return cls(pid, stat.started, stat.parent, stat.name, stat.state)
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The pid and the start time, which no other process has."""
-        return self.pid, self.started
+_Children = dict[int, list[ProcessStat]]
 
 
-_Children = dict[int, list[_Seen]]
-
-
-def _levels(owner: int) -> Iterator[list[_Seen]]:
+def _levels(owner: int) -> Iterator[list[ProcessStat]]:
     """Yield the processes of the walls of `owner`: each init, then its children, and so on."""
     children = _table()
     level = [*_inits(children, owner)]
@@ -125,18 +105,18 @@ def _levels(owner: int) -> Iterator[list[_Seen]]:
         level = [child for each in level for child in children.get(each.pid, ())]
 
 
-def _inits(children: _Children, owner: int) -> Iterator[_Seen]:
+def _inits(children: _Children, owner: int) -> Iterator[ProcessStat]:
     for waiter in children.get(owner, ()):
         if waiter.name == WAITER_NAME:
             yield from children.get(waiter.pid, ())
 
 
-def _finished_inits(children: _Children, owner: int) -> list[_Seen]:
+def _finished_inits(children: _Children, owner: int) -> list[ProcessStat]:
     """Return the init of each wall that has no living program."""
     return [init for init in _inits(children, owner) if not _has_living(children, init)]
 
 
-def _has_living(children: _Children, above: _Seen) -> bool:
+def _has_living(children: _Children, above: ProcessStat) -> bool:
     return any(
         each.state not in b"ZX" or _has_living(children, each)
         for each in children.get(above.pid, ())
@@ -146,19 +126,19 @@ def _has_living(children: _Children, above: _Seen) -> bool:
 def _table() -> _Children:
     """Return all processes by their parents."""
     found: _Children = {}
-    for pid, stat in process_stats():
-        found.setdefault(stat.parent, []).append(_Seen.of(pid, stat))
+    for stat in process_stats():
+        found.setdefault(stat.parent, []).append(stat)
     return found
 
 
-def _look(pid: int) -> _Seen | None:
+def _look(pid: int) -> ProcessStat | None:
     try:
-        return _Seen.of(pid, read_process_stat(b"/proc/%d/" % pid))
+        return read_process_stat(b"/proc/%d/" % pid)
     except OSError:  # it has ended
         return None
 
 
-def _await_rest(stopped: Iterable[_Seen]) -> None:
+def _await_rest(stopped: Iterable[ProcessStat]) -> None:
     """Wait for a short time until processes have stopped.
 
     One that waits for its children may still see them stop after its own SIGSTOP was sent. One in
@@ -172,7 +152,7 @@ def _await_rest(stopped: Iterable[_Seen]) -> None:
             select.select((), (), (), _BETWEEN_LOOKS_S)
 
 
-def _send(process: _Seen, number: signal.Signals) -> bool:
+def _send(process: ProcessStat, number: signal.Signals) -> bool:
     """Send a signal to exactly this process, and to none that has its pid now.
 
     Return whether it was sent. A process that somebody else has just stopped gets no SIGSTOP.

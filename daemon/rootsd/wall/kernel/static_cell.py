@@ -125,7 +125,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(ancestor: int) -> set[int]:
-    parents = {pid: seen.parent for pid, seen in process_stats()}
+    parents = {seen.pid: seen.parent for seen in process_stats()}
     found = {ancestor}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more

@@ -37,7 +37,7 @@ def claim(lock: int) -> None:
 def running_walls(walls: bytes) -> list[RunningWall]:
     """Return the walls in the folder `walls` whose wardens and fronts live."""
     found = []
-    fronts = {stat.parent for _, stat in process_stats() if stat.name == WAITER_NAME}
+    fronts = {stat.parent for stat in process_stats() if stat.name == WAITER_NAME}
     for folder in wall_folders(walls):
         with suppress(OSError, ValueError):
             front = _holder(folder + LOCK)
