@@ -156,8 +156,7 @@ class RootsPublisher:
             self.requests.append(request["params"])
             sent = self._subscribers[connection] = SentView()
             view = sent.change_to(*self._roots, denied=self._denied)
-            result = {"version": self.version, "rootsd": "0", "id": "x", "start": self.start,
-                      "settings": self._settings}  # fmt: skip
+            result = {"start": self.start, "settings": self._settings}
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
             _send_view(connection, view)
         with self.reported:

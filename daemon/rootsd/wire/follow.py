@@ -88,12 +88,6 @@ class FeedChange(NamedTuple):
 class FollowResult(NamedTuple):
     """The start of a subscription."""
 
-    version: int
-    """The version of this request and its notifications."""
-    rootsd: str
-    """The version of the daemon."""
-    id: str | None
-    """The id of the confined program, or null."""
     start: ResumeState | None
     """A follower that connects again sends this in its hello, so that the session keeps its
     workspace. Null for a scope without a folder.

@@ -197,23 +197,23 @@ async def test_a_confined_program_appears_reports_and_leaves() -> None:
     wardens = control.services.wall.wardens
     control.services = replace(control.services, changes=wardens.changes)
     async with following(control) as screen:
-        entry = await control.ask(WALL, warden)
+        await control.ask(WALL, warden)
         (confined,) = (await screen.next())["confined"]
         assert confined["name"] == "claude"
         assert confined["roots"] == 0
         assert warden.subscription is not None
         async with anyio.create_task_group() as group:
             group.start_soon(warden.subscription.send_updates, Screen().take)
-            while not wardens.roots_of(entry["id"]):
+            while not wardens.roots_of(confined["id"]):
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
-        roots = await control.ask(SessionRootsQuery(entry["id"]))
+        roots = await control.ask(SessionRootsQuery(confined["id"]))
         assert [root["path"] for root in roots["items"]] == ["/home/ann/src/p1"]
         await control.ask(ReportConfinedRequest(roots=1), warden)
         assert (await screen.next())["confined"][0]["roots"] == 1
         warden.subscription.close()
         assert (await screen.next())["confined"] == []
-        assert (await control.ask(SessionRootsQuery(entry["id"])))["items"] == []
+        assert (await control.ask(SessionRootsQuery(confined["id"])))["items"] == []
 
 
 async def test_the_roots_of_a_session_are_listed() -> None:

@@ -36,7 +36,7 @@ from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.main import OwnedWall
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import FollowedView, WallSubscription
-from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, FOLLOW_ID, Changed
+from rootsd.wire.feed import CHANGE_METHOD, FOLLOW_ID, Changed
 from rootsd.wire.jsonrpc import Notification, Response, encode
 from support.bridges import reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
@@ -220,7 +220,7 @@ class PlayedWall:
         self._offered, self.daemon = socket.socketpair()
         self.connection = self._offered
         self.sent = SentView()
-        result = {"version": FEED_VERSION, "settings": {}}
+        result: dict[str, object] = {"start": None, "settings": {}}
         self.daemon.sendall(encode(Response(FOLLOW_ID, result)))
         self._send(*view)
 

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import anyio
 from msgspec import Struct, field
 
-from rootsd import __version__
 from rootsd.control.items import project_items, why_not_inherited
 from rootsd.control.routes import RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, Handlers
@@ -39,7 +38,7 @@ from rootsd.core.wall import WallUse
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import SessionItem
-from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, refuse_other_version
+from rootsd.wire.feed import CHANGE_METHOD, refuse_other_version
 from rootsd.wire.follow import (
     MAX_FOLLOW_ITEMS,
     FeedChange,
@@ -81,7 +80,7 @@ class FollowHandlers(Handlers):
         refuse_other_version(request.version)
         if call.connection.subscription is not None:
             raise BadRequest("this connection has a subscription already")
-        start, id_ = None, None
+        start = None
         match request.part:
             case FeedPart.SCREEN:
                 call.connection.subscription = ScreenFollower(self.services)
@@ -96,17 +95,9 @@ class FollowHandlers(Handlers):
                 if request.wall is not None:
                     servers = self.services.wall.servers if request.use is WallUse.SERVER else None
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
-                    id_ = follower.entry["id"]
                 call.connection.subscription = follower
                 start = resume_state(scope)
-        result = FollowResult(
-            version=FEED_VERSION,
-            rootsd=__version__,
-            id=id_,
-            start=start,
-            settings=self.services.wall.settings(),
-        )
-        return to_json(result)
+        return to_json(FollowResult(start, self.services.wall.settings()))
 
     async def _scope_of(self, request: FollowRequest) -> tuple[Scope, str]:
         """Return the scope of a follower of roots, and its name. Raises BadRequest."""

@@ -49,7 +49,6 @@ class RootsQuestion(NamedTuple):
     keys: tuple[str, ...]
     state: Any
     has_state: bool
-    is_alone: bool
 
 
 class StateSigner:
@@ -84,9 +83,7 @@ class StateSigner:
 class WrappedState(NamedTuple):
     """The content of a `requestState` that the proxy made."""
 
-    keys: tuple[str, ...]
-    state: Any
-    has_state: bool
+    question: RootsQuestion
     answered_by: RootsAnswerer
 
 
@@ -137,7 +134,16 @@ def find_roots_question(result: object) -> RootsQuestion | None:
     if not keys:
         return None
     state = more.get("requestState")
-    return RootsQuestion(keys, state, "requestState" in more, is_alone=len(keys) == len(wanted))
+    return RootsQuestion(keys, state, "requestState" in more)
+
+
+def asks_only_for_roots(result: object) -> bool:
+    """Return whether a result asks for roots and for nothing else."""
+    match result:
+        case {"inputRequests": dict() as wanted}:
+            return all(map(_is_about_roots, wanted.values()))
+        case _:
+            return False
 
 
 def is_malformed_question(result: object) -> bool:
@@ -173,7 +179,8 @@ def unwrap_state(request: Request, signer: StateSigner) -> WrappedState | None:
     match request.params:
         case {"requestState": str() as state} if (payload := signer.unwrap(state)) is not None:
             keys, inner, has_state, answered_by = json.loads(payload)
-            return WrappedState(tuple(keys), inner, has_state, RootsAnswerer(answered_by))
+            question = RootsQuestion(tuple(keys), inner, has_state)
+            return WrappedState(question, RootsAnswerer(answered_by))
         case _:
             return None  # the server refuses a state that only looks like ours
 
@@ -209,21 +216,21 @@ def _keys_of_roots(request: Request) -> Iterator[str]:
             pass
 
 
-def client_roots_response(request: Request, wrapped: WrappedState) -> object:
+def client_roots_response(request: Request, question: RootsQuestion) -> object:
     """Return the client's own answer about its roots, or None."""
     match request.params:
         case {"inputResponses": dict() as answers}:
-            return next((answers[key] for key in wrapped.keys if key in answers), None)
+            return next((answers[key] for key in question.keys if key in answers), None)
         case _:
             return None
 
 
 def with_responses(
-    text: str, request: Request, wrapped: WrappedState, answers: Mapping[str, Any]
+    text: str, request: Request, question: RootsQuestion, answers: Mapping[str, Any]
 ) -> str:
     """Return a client's request with the server's own state and additional `answers`."""
     text = _with_answers(text, request, answers)
-    return _with_own_state(text, wrapped.state, has_state=wrapped.has_state)
+    return _with_own_state(text, question)
 
 
 def make_retry(
@@ -234,7 +241,7 @@ def make_retry(
     text = jsonrpc.set_member(text, ("params", "inputResponses"), _compact(answers))
     if not question.has_state and "requestState" not in (request.params or {}):
         return text
-    return _with_own_state(text, question.state, has_state=question.has_state)
+    return _with_own_state(text, question)
 
 
 def _with_answers(text: str, request: Request, answers: Mapping[str, Any]) -> str:
@@ -247,11 +254,11 @@ def _with_answers(text: str, request: Request, answers: Mapping[str, Any]) -> st
     return text
 
 
-def _with_own_state(text: str, state: object, *, has_state: bool) -> str:
+def _with_own_state(text: str, question: RootsQuestion) -> str:
     path = ("params", "requestState")
     return (
-        jsonrpc.set_member(text, path, _compact(state))
-        if has_state
+        jsonrpc.set_member(text, path, _compact(question.state))
+        if question.has_state
         else jsonrpc.remove_member(text, path)
     )
 
@@ -259,8 +266,7 @@ def _with_own_state(text: str, state: object, *, has_state: bool) -> str:
 def _with_state(
     text: str, question: RootsQuestion, answered_by: RootsAnswerer, signer: StateSigner
 ) -> str:
-    kept = [question.keys, question.state, question.has_state, answered_by.value]
-    state = signer.wrap(_compact(kept).encode())
+    state = signer.wrap(_compact([*question, answered_by.value]).encode())
     return jsonrpc.set_member(text, ("result", "requestState"), _compact(state))
 
 

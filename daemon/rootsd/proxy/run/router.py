@@ -36,7 +36,6 @@ from rootsd.proxy.run.input_required import (
     RootsAnswerer,
     RootsQuestion,
     StateSigner,
-    WrappedState,
 )
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate
@@ -301,20 +300,21 @@ class MessageRouter:
                 self._awaits_roots = request
                 if wrapped.answered_by is RootsAnswerer.CLIENT:
                     self._provider.set_client_roots(
-                        input_required.client_roots_response(request, wrapped)
+                        input_required.client_roots_response(request, wrapped.question)
                     )
-                self._provider.when_known(partial(self._send_with_roots, text, request, wrapped))
+                send = partial(self._send_with_roots, text, request, wrapped.question)
+                self._provider.when_known(send)
                 return None
         return line
 
     def _send_with_roots(
-        self, text: str, request: Request, wrapped: WrappedState, now: float
+        self, text: str, request: Request, question: RootsQuestion, now: float
     ) -> None:
         del now
         if self._awaits_roots is not request:
             return  # it was cancelled in the meantime
-        answers = {key: self._provider.result() for key in wrapped.keys}
-        self._send(input_required.with_responses(text, request, wrapped, answers))
+        answers = {key: self._provider.result() for key in question.keys}
+        self._send(input_required.with_responses(text, request, question, answers))
         self._awaits_roots = None
         self.has_sent_roots = True
 
@@ -478,7 +478,8 @@ class MessageRouter:
         id_ = retry.request.id
         if question is not None:
             self._calls.asked(id_)
-        if question is not None and question.is_alone and retry.answered_by is RootsAnswerer.PROXY:
+        is_ours = retry.answered_by is RootsAnswerer.PROXY
+        if question is not None and is_ours and input_required.asks_only_for_roots(result):
             if retry.number < MAX_INPUT_RETRIES:
                 self._retries.defer(retry)
                 self._provider.when_known(partial(self._send_retry, retry, question))
