@@ -297,7 +297,8 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     program = {"pid": 7, "program": "x", "engine": "static", "landlock": 7, "network": True}
     yield "follow", {"version": 1, "part": "roots", "hello": hello, "wall": program,
                       "use": "server"}  # fmt: skip
-    yield "report_confined", {"pid": 7, "holders": ["8 node"]}
+    state = {"roots": 1, "read_only": 0, "masked": 0, "waiting": 0, "holders": [], "not_shown": []}
+    yield "report_confined", {"network": False, "state": state}
     for form in REQUEST_TYPES:
         if form is not StopRequest and not any(each.required for each in fields(form)):
             yield form.method, {}

@@ -24,10 +24,9 @@ from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
-from rootsd.wire.hello import HELLO_METHOD, Hello, HelloResult, ReportedRoots
+from rootsd.wire.hello import HELLO_METHOD, Hello, HelloResult
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.wall import WallProgram
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
 PROTOCOL_FILE = FILE.with_name("protocol.md")
@@ -209,8 +208,8 @@ def _protocol_lines() -> Iterator[str]:
     for each in hello.values():
         yield from _object(each, elsewhere=elsewhere)
     results = (each.result for each in REQUEST_TYPES)
-    types = (*results, *_NOTIFICATIONS.values(), WallProgram, ReportedRoots)
-    objects = json_objects(types)
+    parameters = (field.type for each in REQUEST_TYPES for field in fields(each))
+    objects = json_objects((*results, *_NOTIFICATIONS.values(), *parameters))
     yield "\n## Objects in messages"
     for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - hello.keys()):
         yield from _object(objects[name], elsewhere=elsewhere)

@@ -31,7 +31,7 @@ from rootsd.wire.feed import FEED_VERSION, OtherVersion
 from rootsd.wire.follow import FeedPart, FollowRequest
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
-from rootsd.wire.wall import ReportConfinedRequest, WallProgram
+from rootsd.wire.wall import ConfinedState, ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, at
 from support.sample_decisions import PERSON, approved, denied, project, worktree
@@ -221,7 +221,7 @@ async def test_requests_are_answered_between_views() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:
         await warden.follow("claude")
-        assert await warden.call("report_confined", pid=41) == {}
+        assert await warden.call("report_confined", network=False) == {}
         assert (await warden.call("check", path=P1))["published"]
         await control.decide(DENY, "p1")
         assert await warden.view() == {}
@@ -346,23 +346,21 @@ async def test_the_first_view_is_verified() -> None:
 async def test_the_entry_lasts_as_long_as_the_connection() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:
-        about = {"program": "/usr/bin/claude", "landlock": 7}
+        about = {"pid": 41, "program": "/usr/bin/claude", "landlock": 7}
         await warden.follow("claude", {**PROGRAM, **about})
         counts = {"roots": 12, "read_only": 2, "masked": 1, "waiting": 3}
         hidden = ["/src/api: another folder is there now"]
-        await warden.call(
-            "report_confined", pid=41, holders=["43 node"], not_shown=hidden,
-            stays_open=["TCP"], **counts,
-        )  # fmt: skip
+        state = {**counts, "holders": ["43 node"], "not_shown": hidden}
+        await warden.call("report_confined", stays_open=["TCP"], state=state)
         [entry] = await confined(control)
         assert entry == {
-            "id": entry["id"], "name": "claude", "pid": 41, "warden": 7, "engine": "namespaces",
-            "network": True, "scope": [], "since": "2026-03-04T12:00:00Z", "holders": ["43 node"],
-            "not_shown": hidden, "stays_open": ["TCP"], **about, **counts,
+            "id": entry["id"], "name": "claude", "warden": 7, "engine": "namespaces",
+            "network": True, "scope": [], "since": "2026-03-04T12:00:00Z",
+            "stays_open": ["TCP"], **about, **state,
         }  # fmt: skip
-        await warden.call("report_confined", engine="static", network=False, holders=[])
-        [entry] = await confined(control)
-        assert (entry["engine"], entry["network"], entry["holders"]) == ("static", False, [])
+        await warden.call("report_confined", network=False)
+        [changed] = await confined(control)
+        assert changed == {**entry, "network": False}
         await warden.stream.aclose()
         with anyio.fail_after(HANG_GUARD):
             while (await control.ask(SessionsQuery()))["confined"]:
@@ -375,9 +373,10 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     name = "a\x1b\u202e" + "b" * 999
     program = {**PROGRAM, "pid": -5, "program": lines[0]}
     await control.ask(wanted(name, program), connection)
-    report = ReportConfinedRequest(
-        pid=1 << 40, stays_open=lines, holders=lines, not_shown=lines, roots=-1
+    state = ConfinedState(
+        roots=-1, read_only=1 << 40, masked=0, waiting=0, holders=[*lines], not_shown=[*lines]
     )
+    report = ReportConfinedRequest(stays_open=lines, state=state)
     await control.ask(report, connection)
     [entry] = await confined(control)
     texts = [
@@ -389,7 +388,7 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     ]
     assert all(text.isprintable() and len(text) <= MAX_LINE_LENGTH for text in texts)
     assert len(entry["stays_open"]) == len(entry["holders"]) == MAX_LINES
-    assert (entry["pid"], entry["roots"]) == (0, 0)
+    assert (entry["pid"], entry["roots"], entry["read_only"]) == (0, 0, 0)
 
 
 async def test_there_is_a_limit_on_wardens_and_a_connection_has_one_program() -> None:

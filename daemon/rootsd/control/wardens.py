@@ -20,6 +20,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol
 
 import anyio
@@ -150,7 +151,10 @@ class RootsFollower:
 
 
 class ConnectedWarden(RootsFollower):
-    """One connected warden, with the entry of its program."""
+    """One connected warden, with the entry of its program.
+
+    `servers` is for a program that is an MCP server. It has a session of its own.
+    """
 
     def __init__(
         self,
@@ -158,25 +162,53 @@ class ConnectedWarden(RootsFollower):
         entry: ConfinedProgramItem,
         scope: Scope,
         sessions: frozenset[str],
+        servers: ServerSessions | None,
     ) -> None:
         super().__init__(wardens, scope, sessions)
         self.entry = entry
+        self._servers = servers
+        self._session: SessionObserver | None = None
+
+    async def send_updates(self, send: SendNotification) -> None:
+        """Keep the session of a server open for as long as the connection lives, and send the
+        roots; see RootsFollower.
+        """
+        if self._servers is None:
+            await super().send_updates(send)
+            return
+        async with self._servers.walled_session(self.entry["warden"]) as self._session:
+            self._session.named(self.entry["name"])
+            await super().send_updates(send)
 
     def report(self, request: ReportConfinedRequest) -> None:
-        """Update the entry of the program."""
+        """Update the entry of the program, and note which roots a server got."""
         entry = self.entry
-        entry["engine"] = request.engine or entry["engine"]
         entry["network"] = entry["network"] if request.network is None else request.network
-        entry["stays_open"] = _lines(request.stays_open, entry["stays_open"])
-        entry["holders"] = _lines(request.holders, entry["holders"])
-        entry["not_shown"] = _lines(request.not_shown, entry["not_shown"])
-        entry["pid"] = _count(request.pid, entry["pid"])
-        entry["landlock"] = _count(request.landlock, entry["landlock"])
-        entry["roots"] = _count(request.roots, entry["roots"])
-        entry["read_only"] = _count(request.read_only, entry["read_only"])
-        entry["masked"] = _count(request.masked, entry["masked"])
-        entry["waiting"] = _count(request.waiting, entry["waiting"])
+        if request.stays_open is not None:
+            entry["stays_open"] = _lines(request.stays_open)
+        if (state := request.state) is not None:
+            entry["holders"] = _lines(state["holders"])
+            entry["not_shown"] = _lines(state["not_shown"])
+            entry["roots"] = _count(state["roots"], entry["roots"])
+            entry["read_only"] = _count(state["read_only"], entry["read_only"])
+            entry["masked"] = _count(state["masked"], entry["masked"])
+            entry["waiting"] = _count(state["waiting"], entry["waiting"])
         self._wardens.changes.notify()
+        told = None if request.told is None else decode_reported_roots(dict(request.told))
+        if told is not None and self._session is not None:
+            self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
+
+    async def propose(self, paths: Iterable[str]) -> None:
+        """Propose the folders that the client of a server has open."""
+
+        async def current() -> PublishedSet:
+            return self._sent_set()
+
+        if (servers := self._servers) is None:
+            return
+        for path in paths:
+            pid, name = self.entry["warden"], self.entry["name"]
+            await servers.propose(path, pid, name, current)
 
     def is_owned_by(self, process: Process) -> bool:
         """Return whether `process` is the front or the run proxy that owns this wall.
@@ -190,45 +222,6 @@ class ConnectedWarden(RootsFollower):
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
-
-
-class ServedWarden(ConnectedWarden):
-    """A warden of `rootsd run`, whose program is an MCP server with a session of its own."""
-
-    def __init__(
-        self,
-        wardens: WardenRegistry,
-        entry: ConfinedProgramItem,
-        scope: Scope,
-        sessions: frozenset[str],
-        servers: ServerSessions,
-    ) -> None:
-        super().__init__(wardens, entry, scope, sessions)
-        self._servers = servers
-        self._session: SessionObserver | None = None
-
-    async def send_updates(self, send: SendNotification) -> None:
-        """Keep the session open for as long as the connection lives; see RootsFollower."""
-        async with self._servers.walled_session(self.entry["warden"]) as self._session:
-            self._session.named(self.entry["name"])
-            await super().send_updates(send)
-
-    def report(self, request: ReportConfinedRequest) -> None:
-        """Note also which roots the server got."""
-        super().report(request)
-        told = None if request.told is None else decode_reported_roots(dict(request.told))
-        if told is not None and self._session is not None:
-            self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
-
-    async def propose(self, paths: Iterable[str]) -> None:
-        """Propose the folders that the client of the server has open."""
-
-        async def current() -> PublishedSet:
-            return self._sent_set()
-
-        for path in paths:
-            pid, name = self.entry["warden"], self.entry["name"]
-            await self._servers.propose(path, pid, name, current)
 
     def _note_sent(self, scope: Scope) -> None:
         if self._session is not None:
@@ -296,9 +289,7 @@ class WardenRegistry:
             holders=[],
             not_shown=[],
         )
-        warden = ConnectedWarden(self, entry, scope, sessions)
-        if servers is not None:
-            warden = ServedWarden(self, entry, scope, sessions, servers)
+        warden = ConnectedWarden(self, entry, scope, sessions, servers)
         self._wardens[entry["id"]] = warden
         self.changes.notify()
         return warden
@@ -421,13 +412,11 @@ def _folder_identity(identity: Identity | None) -> FolderIdentity | None:
     )
 
 
-def _lines(reported: Sequence[str] | None, before: list[str]) -> list[str]:
-    """Return the lines that a warden reported, safe to show, or `before` if it reported none."""
-    if reported is None:
-        return before
-    return [safe_label(line, MAX_LINE_LENGTH) for line in reported[:MAX_LINES]]
+def _lines(reported: Iterable[str]) -> list[str]:
+    """Return the lines that a warden reported, safe to show."""
+    return [safe_label(line, MAX_LINE_LENGTH) for line in islice(reported, MAX_LINES)]
 
 
-def _count(reported: int | None, before: int) -> int:
-    """Return a number that a warden reported, or `before` if it reported none or a wrong one."""
-    return before if reported is None or not 0 <= reported < 1 << 31 else reported
+def _count(reported: int, before: int) -> int:
+    """Return a number that a warden reported, or `before` if it is a wrong one."""
+    return reported if 0 <= reported < 1 << 31 else before

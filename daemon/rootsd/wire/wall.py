@@ -28,35 +28,42 @@ class WallProgram(TypedDict):
     """Whether it may use the network."""
 
 
+class ConfinedState(TypedDict):
+    """What a program behind the wall reaches now, as its warden reports it."""
+
+    roots: int
+    """The number of roots that it reaches."""
+    read_only: int
+    """How many of them are read-only."""
+    masked: int
+    """How many of them have a masked folder."""
+    waiting: int
+    """How many more it reaches after its next start."""
+    holders: list[str]
+    """The processes that still have a file open in a folder that was taken away, one line each."""
+    not_shown: list[str]
+    """The roots that it should reach and that cannot be mounted, with the reason."""
+
+
 class ReportConfinedRequest(ControlRequest, frozen=True):
     """Update the entry of the confined program of this connection; null keeps a value.
 
-    `holders` lists the processes that still have a file open in a folder that was taken away, one
-    line each. `not_shown` lists the roots of the view that cannot be mounted, with the reason.
-    `roots`, `read_only` and `masked` count the roots that the program reaches, and `waiting` those
-    that it reaches only after its next start. `told` has the roots that an MCP server got last.
-    `opened` lists folders that its client has open and that are not approved. They are proposed.
+    `stays_open` is what the wall does not close, one sentence each. `told` has the roots that an
+    MCP server got last. `opened` lists folders that its client has open and that are not approved.
+    They are proposed.
     """
 
     method: ClassVar[str] = "report_confined"
     result: ClassVar[type] = EmptyResult
 
-    pid: int | None = None
-    engine: WallEngine | None = None
-    landlock: int | None = None
     network: bool | None = None
     stays_open: tuple[str, ...] | None = None
-    holders: tuple[str, ...] | None = None
-    not_shown: tuple[str, ...] | None = None
-    roots: int | None = None
-    read_only: int | None = None
-    masked: int | None = None
-    waiting: int | None = None
+    state: ConfinedState | None = None
     told: ReportedRoots | None = None
     opened: tuple[str, ...] = ()
 
 
-class ConfinedProgramItem(WallProgram):
+class ConfinedProgramItem(WallProgram, ConfinedState):
     """A program behind the wall. All texts are safe to show."""
 
     id: str
@@ -69,17 +76,5 @@ class ConfinedProgramItem(WallProgram):
     """The words of its scope. Empty for every root."""
     since: str
     """When it started."""
-    roots: int
-    """The number of roots that it reaches."""
-    read_only: int
-    """How many of them are read-only."""
-    masked: int
-    """How many of them have a masked folder."""
-    waiting: int
-    """How many more it reaches after its next start."""
     stays_open: list[str]
     """What the wall does not close, one sentence each."""
-    holders: list[str]
-    """The processes that still have a file open in a folder that was taken away."""
-    not_shown: list[str]
-    """The roots that it should reach and that cannot be mounted, with the reason."""

@@ -209,8 +209,8 @@ async def test_a_confined_program_appears_reports_and_leaves() -> None:
             group.cancel_scope.cancel()
         roots = await control.ask(SessionRootsQuery(confined["id"]))
         assert [root["path"] for root in roots["items"]] == ["/home/ann/src/p1"]
-        await control.ask(ReportConfinedRequest(roots=1), warden)
-        assert (await screen.next())["confined"][0]["roots"] == 1
+        await control.ask(ReportConfinedRequest(network=False), warden)
+        assert (await screen.next())["confined"][0]["network"] is False
         warden.subscription.close()
         assert (await screen.next())["confined"] == []
         assert (await control.ask(SessionRootsQuery(confined["id"])))["items"] == []

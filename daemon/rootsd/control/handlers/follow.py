@@ -26,7 +26,6 @@ from rootsd.control.wardens import (
     ConnectedWarden,
     RootsFollower,
     SendNotification,
-    ServedWarden,
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
@@ -117,8 +116,7 @@ class FollowHandlers(Handlers):
         if not isinstance(warden, ConnectedWarden):
             raise BadRequest("this connection has no confined program")
         warden.report(request)
-        if isinstance(warden, ServedWarden):
-            await warden.propose(request.opened)
+        await warden.propose(request.opened)
         return {}
 
     async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:

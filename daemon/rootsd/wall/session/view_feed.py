@@ -187,12 +187,14 @@ class ViewFeed:
         """Tell the daemon which roots are shown, and which processes hold removed files."""
         self._state = {
             **self._state,
-            "roots": report.shown,
-            "read_only": report.read_only,
-            "masked": report.masked,
-            "waiting": len(report.waiting),
-            "holders": list(report.holders),
-            "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
+            "state": {
+                "roots": report.shown,
+                "read_only": report.read_only,
+                "masked": report.masked,
+                "waiting": len(report.waiting),
+                "holders": list(report.holders),
+                "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
+            },
         }
         self._feed.send(_REPORT, self._state)
 
