@@ -45,11 +45,11 @@ EVENTS = (
 )  # fmt: skip
 RULE = {
     "number": 3, "verdict": "approved", "pattern": "/home/ann/src/acme/**", "pattern_b64": None,
-    "covers": 2, "added_at": ALWAYS_NEW,
+    "covers": 2, "added_at": ALWAYS_NEW, "source": None,
 }  # fmt: skip
 POLICY_RULE = {
-    "verdict": "denied", "pattern": "/srv/\u202ecustomers", "covers": 1,
-    "source": "/etc/rootsd/policy.toml, line 4",
+    "number": None, "verdict": "denied", "pattern": "/srv/\u202ecustomers", "pattern_b64": None,
+    "covers": 1, "added_at": None, "source": "/etc/rootsd/policy.toml, line 4",
 }  # fmt: skip
 VOICES = (
     {"ground": "deny rule", "verdict": None, "by": None, "decides": False},

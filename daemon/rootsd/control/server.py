@@ -242,7 +242,7 @@ class _ProgressSender:
 
 
 def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorResponse:
-    data = ErrorDetails(code=error.code.value, remedy=error.remedy)
+    data = ErrorDetails(code=error.code.value, remedy=error.remedy or None)
     if isinstance(error, AmbiguousReference):
         data["choices"] = list(error.choices)
     if isinstance(error, ChallengeNeeded):

@@ -148,7 +148,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
     choices = data.get("choices")
     explained = DaemonError(
         str(error.get("message", "the daemon failed")),
-        str(data.get("remedy", "")),
+        str(data.get("remedy") or ""),
         code,
         [str(choice) for choice in choices] if isinstance(choices, list) else [],
     )

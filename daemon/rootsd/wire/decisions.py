@@ -15,7 +15,6 @@ from rootsd.core.model import (
 )
 from rootsd.wire.projects import (
     NamedFolder,
-    PolicyRuleItem,
     ProjectItem,
     RuleItem,
     Selection,
@@ -252,7 +251,7 @@ class RuleListing(Answer):
 
     items: list[RuleItem]
     """The user's rules."""
-    policy: list[PolicyRuleItem]
+    policy: list[RuleItem]
     """The rules of the machine's policy."""
 
 

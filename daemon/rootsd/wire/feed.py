@@ -130,8 +130,8 @@ def refuse_other_version(version: int) -> None:
 
 def _error_in(answer: ErrorResponse) -> BadFeed:
     match answer.data:
-        case {"remedy": str() as remedy, "code": str() as code}:
-            error = BadFeed(answer.message, remedy)
+        case {"remedy": str() | None as remedy, "code": str() as code}:
+            error = BadFeed(answer.message, remedy or "")
             error.code = ErrorCode(code) if code in [*ErrorCode] else error.code
             return error
         case _:

@@ -184,15 +184,20 @@ class Challenge(TypedDict):
     """The terminal, such as `/dev/pts/3`."""
 
 
-class ErrorDetails(TypedDict):
-    """The `data` of an error that a caller can act on."""
+class ErrorFacts(TypedDict):
+    """What a program can act on in an error."""
 
     code: str
-    """A value of `ErrorCode`."""
-    remedy: str
-    """The next command to type, or empty."""
+    """A value of `ErrorCode`, or `bug`."""
+    remedy: str | None
+    """The next command to type, or null."""
     choices: NotRequired[list[str]]
-    """The projects that match an ambiguous reference."""
+    """The projects that an ambiguous reference may mean."""
+
+
+class ErrorDetails(ErrorFacts):
+    """The `data` of an error on the control socket."""
+
     challenge: NotRequired[Challenge]
     """What a person has to confirm before the command is sent again."""
     unconfirmed: NotRequired[bool]

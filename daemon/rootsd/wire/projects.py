@@ -361,10 +361,10 @@ class NextPendingQuery(ControlRequest, frozen=True):
 
 
 class RuleItem(TypedDict):
-    """One rule."""
+    """One rule, of the user or of the machine's policy."""
 
-    number: int
-    """Its number, which `rootsd rule rm` takes."""
+    number: int | None
+    """Its number, which `rootsd rule rm` takes. Null for a rule of the policy."""
     verdict: str
     """A value of `Verdict`. It is `pending` for an approve rule that lapsed."""
     pattern: str | None
@@ -373,21 +373,10 @@ class RuleItem(TypedDict):
     """Its pattern in base64, if it is not UTF-8."""
     covers: int
     """The number of known projects that it matches."""
-    added_at: str
-    """When it was added."""
-
-
-class PolicyRuleItem(TypedDict):
-    """One rule of the machine's policy."""
-
-    verdict: str
-    """`approved` or `denied`."""
-    pattern: str
-    """Its pattern."""
-    covers: int
-    """The number of known projects that it matches."""
-    source: str
-    """Where it is written: the file and the line."""
+    added_at: str | None
+    """When it was added. Null for a rule of the policy."""
+    source: str | None
+    """Where a rule of the policy is written: the file and the line. Null for a user's rule."""
 
 
 class PathCheckResult(TypedDict):

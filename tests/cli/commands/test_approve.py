@@ -100,7 +100,7 @@ def test_a_refusal_has_its_exit_status_and_names_the_next_command(
 def test_rules_that_approve_again_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
     again = {
         "number": 3, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
-        "covers": 2, "added_at": "2026-11-20T08:11:02Z",
+        "covers": 2, "added_at": "2026-11-20T08:11:02Z", "source": None,
     }  # fmt: skip
     daemon.answers["decide"] = {**a_decision(), "rules": [again]}
     done = shell.run("approve", "--lapsed", "--all")

@@ -16,7 +16,7 @@ from support.terminal import Shell
 def a_rule(number: int = 3, **changes: object) -> dict[str, Any]:
     return {
         "number": number, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
-        "covers": 1, "added_at": "2026-11-20T08:11:02Z", **changes,
+        "covers": 1, "added_at": "2026-11-20T08:11:02Z", "source": None, **changes,
     }  # fmt: skip
 
 

@@ -34,6 +34,7 @@ async def test_an_approve_rule_publishes_present_and_later_projects() -> None:
         "pattern_b64": None,
         "covers": 2,
         "added_at": "2026-03-04T12:00:00Z",
+        "source": None,
     }
     assert [(item["name"], item["verdict"]) for item in ruled["items"]] == [
         ("p1", "approved"),

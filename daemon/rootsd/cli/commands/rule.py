@@ -40,11 +40,11 @@ _WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
 
 def _added(rule: Mapping[str, Any]) -> str:
     """Return the age of a rule, or where a rule of the policy is written."""
-    return rule["added_at"] if rule["number"] == _POLICY else age(rule["added_at"])
+    return rule["source"] or age(rule["added_at"])
 
 
 _COLUMNS = (
-    Column("RULE", lambda rule: str(rule["number"])),
+    Column("RULE", lambda rule: str(rule["number"] or _POLICY)),
     Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), tones=_TONES),
     Column(
         "PATTERN",
@@ -54,7 +54,7 @@ _COLUMNS = (
         exact=exact_path,
     ),
     Column("COVERS", lambda rule: str(rule["covers"])),
-    Column("ADDED", lambda rule: rule["added_at"], short=_added),
+    Column("ADDED", lambda rule: rule["source"] or rule["added_at"], short=_added),
 )
 
 
@@ -96,18 +96,13 @@ def list_(invocation: Invocation) -> None:
     output = invocation.output
     policy = listing["policy"]
     extra = {"policy": policy} if output.is_json else {}
-    rows = listing["items"] if output.is_json else [*listing["items"], *map(_as_row, policy)]
+    rows = listing["items"] if output.is_json else [*listing["items"], *policy]
     result = CommandResult(rows, listing["revision"], listing["warnings"], extra)
     output.show(result, _COLUMNS)
     if output.on_terminal and not rows:
         output.message("No rules yet. Try: rootsd rule add approve '~/src/acme/**'")
     if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
         output.message("To renew the lapsed rules: rootsd approve --lapsed --all")
-
-
-def _as_row(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a rule of the policy in the form of the user's rules."""
-    return {**rule, "number": _POLICY, "pattern_b64": None, "added_at": rule["source"]}
 
 
 @command.command(

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NotRequired, TextIO, TypedDict
+from typing import Any, Final, Literal, TextIO, TypedDict
 
 from msgspec import Struct, field
 
@@ -27,6 +27,7 @@ from rootsd.cli.text.layout import (
 from rootsd.cli.text.theme import Paint, Tone, no_paint, paint_for
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.labels import safe_label, safe_text
+from rootsd.wire.guard import ErrorFacts
 
 
 class Flags(Struct):
@@ -112,17 +113,11 @@ class CommandOutput(TypedDict):
     """What a person should know, one sentence each."""
 
 
-class ErrorOutputItem(TypedDict):
+class ErrorOutputItem(ErrorFacts):
     """An error of a command."""
 
-    code: str
-    """A value of `ErrorCode`, or `bug`."""
     message: str
     """What failed, and why."""
-    remedy: str | None
-    """The next command to type, or null."""
-    choices: NotRequired[list[str]]
-    """The projects that an ambiguous reference may mean."""
 
 
 class ErrorOutput(TypedDict):

@@ -32,7 +32,7 @@ from rootsd.wire.decisions import (
     RuleResult,
     RulesQuery,
 )
-from rootsd.wire.projects import PolicyRuleItem, RuleItem
+from rootsd.wire.projects import RuleItem
 from rootsd.wire.request import BadRequest
 
 
@@ -216,7 +216,7 @@ def _policy_warnings(rule: Rule, covered: Iterable[Project], catalog: Catalog) -
     return [f"the rule does not approve {len(denials)} of these projects: {why}"]
 
 
-def policy_rule_items(catalog: Catalog) -> list[PolicyRuleItem]:
+def policy_rule_items(catalog: Catalog) -> list[RuleItem]:
     """Return the rules of the machine's policy. Deny rules come first, as they count more."""
     policy, paths = catalog.policy, catalog.projects
     rules = [
@@ -224,10 +224,10 @@ def policy_rule_items(catalog: Catalog) -> list[PolicyRuleItem]:
         *((Verdict.APPROVED, entry) for entry in policy.approved),
     ]
     return [
-        PolicyRuleItem(
-            verdict=verdict.value,
-            pattern=text_of(entry.pattern),
-            covers=sum(1 for path in paths if matches(entry.pattern, path)),
+        _item(
+            verdict,
+            entry.pattern,
+            sum(1 for path in paths if matches(entry.pattern, path)),
             source=entry.source,
         )
         for verdict, entry in rules
@@ -240,12 +240,24 @@ def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
 
 
 def _rule_item(rule: Rule, covered: Sequence[Project]) -> RuleItem:
-    readable = is_utf8(rule.pattern)
+    return _item(rule.verdict, rule.pattern, len(covered), rule.number, rfc3339(rule.at))
+
+
+def _item(
+    verdict: Verdict,
+    pattern: bytes,
+    covers: int,
+    number: int | None = None,
+    added_at: str | None = None,
+    source: str | None = None,
+) -> RuleItem:
+    readable = is_utf8(pattern)
     return RuleItem(
-        number=rule.number,
-        verdict=rule.verdict.value,
-        pattern=text_of(rule.pattern) if readable else None,
-        pattern_b64=None if readable else b64encode(rule.pattern).decode(),
-        covers=len(covered),
-        added_at=rfc3339(rule.at),
+        number=number,
+        verdict=verdict.value,
+        pattern=text_of(pattern) if readable else None,
+        pattern_b64=None if readable else b64encode(pattern).decode(),
+        covers=covers,
+        added_at=added_at,
+        source=source,
     )
