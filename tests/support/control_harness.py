@@ -44,11 +44,11 @@ from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,
-    ParentStatus,
+    ParentItem,
     PolicyStatus,
     ScanProgressItem,
     SessionItem,
-    SessionStatus,
+    parent_item,
 )
 from rootsd.wire.decisions import (
     AddRuleRequest,
@@ -108,18 +108,8 @@ class FakeDiscovery:
     def parents(self) -> Sequence[Parent]:
         return (Parent(SOURCES),)
 
-    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
-        return [
-            ParentStatus(
-                path="/home/ann/src",
-                depth=4,
-                nested="none",
-                state="watching",
-                note=None,
-                remedy=None,
-                projects=len(catalog.projects),
-            )
-        ]
+    def parent_status(self, catalog: Catalog) -> list[ParentItem]:
+        return [parent_item(Parent(SOURCES), state="watching", projects=len(catalog.projects))]
 
     def watches(self) -> int:
         return 5
@@ -207,9 +197,6 @@ class FakeDaemonControl:
 
     def policy_status(self) -> PolicyStatus | None:
         return self.policy
-
-    def sessions(self) -> list[SessionStatus]:
-        return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]
 
     def session_items(self) -> list[SessionItem]:
         return list(self.open_sessions)

@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core.errors import ErrorCode
+from rootsd.core.model import Parent
 from rootsd.net.unix_socket import address_of
+from rootsd.wire.daemon import parent_item
 
 JOIN_SECONDS = 30
 
@@ -172,12 +174,15 @@ def a_status(**changes: object) -> dict[str, Any]:
                    "checksum": "00000000", "changes": [], "error": None},
         "policy": None,
         "parents": [
-            {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
-             "remedy": None, "projects": 3}
+            parent_item(Parent(b"/src"), state="watching", projects=3)
         ],
         "counts": {"published": 2, "approved": 2, "waiting": 1, "unpublishable": 0, "denied": 0,
                    "lapsed": 0, "lapsed_rules": 0, "incomplete": 0, "projects": 3},
-        "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
+        "sessions": [
+            {"id": "1f2e3d4c", "client": "claude-code", "pid": 99, "scope": [],
+             "since": "2026-11-20T09:00:00Z", "until": None, "end": None, "given": [],
+             "told": None},
+        ],
         "confined": [],
         "closed_connections": {},
         "guard": "agents",

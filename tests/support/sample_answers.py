@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rootsd import __version__
+from rootsd.core.model import NestedPolicy, Parent
+from rootsd.wire.daemon import parent_item
 from support.fake_daemon import Answer, a_decision, a_listing, a_scan, a_status, an_item
 
 ALWAYS_NEW = "2999-01-01T00:00:00Z"
@@ -63,25 +65,6 @@ CONFINED = {
     "stays_open": ["TCP on localhost"], "holders": ["43 node: /home/ann/src/acme"],
     "not_shown": ["/home/ann/src/new: another folder is there now"],
 }  # fmt: skip
-STATUS = a_status(
-    daemon={"version": __version__, "pid": 4121, "since": ALWAYS_NEW, "confined": "landlock"},
-    config={"file": "/home/ann/config.toml", "read_at": ALWAYS_NEW, "checksum": "00000000",
-            "changes": [], "error": None},
-    parents=[
-        {"path": "/home/ann/src", "depth": 4, "nested": "none", "state": "watched", "note": None,
-         "remedy": None, "projects": 3},
-        {"path": "/home/ann/cl\u202eients", "depth": 2, "nested": "vcs", "state": "polled",
-         "note": "all inotify instances are in use", "remedy": "sudo sysctl x=1", "projects": 1},
-    ],
-    sessions=[{"client": "bad\x1b[2J", "pid": 99, "since": ALWAYS_NEW}],
-    refused={"count": 2, "at": ALWAYS_NEW, "what": "approve x\x1b", "by": "goose, pid 7",
-             "why": "Goose started it"},
-    focus="work",
-    confined=[CONFINED],
-    policy={"file": "/etc/rootsd/policy.toml", "read_at": ALWAYS_NEW, "refused": 2, "denied": 1,
-            "approved": 0, "requires_wall": True, "error": None, "remedy": None},
-    degraded=["/home/ann/clients: all inotify instances are in use"],
-)  # fmt: skip
 SESSION = {
     "id": "1f2e3d4c", "client": "bad\x1b[2J", "pid": 99, "scope": ["tag:work"],
     "since": ALWAYS_NEW, "until": ALWAYS_NEW, "end": "closed by the client",
@@ -91,6 +74,26 @@ SESSION = {
          "gained_count": 5, "lost": ["old"], "lost_count": 1}
     ],
 }  # fmt: skip
+STATUS = a_status(
+    daemon={"version": __version__, "pid": 4121, "since": ALWAYS_NEW, "confined": "landlock"},
+    config={"file": "/home/ann/config.toml", "read_at": ALWAYS_NEW, "checksum": "00000000",
+            "changes": [], "error": None},
+    parents=[
+        parent_item(Parent(b"/home/ann/src"), state="watched", projects=3),
+        parent_item(
+            Parent("/home/ann/cl\u202eients".encode(), 2, nested=NestedPolicy.VCS), "polled",
+            "all inotify instances are in use", "sudo sysctl x=1", 1,
+        ),
+    ],
+    sessions=[SESSION],
+    refused={"count": 2, "at": ALWAYS_NEW, "what": "approve x\x1b", "by": "goose, pid 7",
+             "why": "Goose started it"},
+    focus="work",
+    confined=[CONFINED],
+    policy={"file": "/etc/rootsd/policy.toml", "read_at": ALWAYS_NEW, "refused": 2, "denied": 1,
+            "approved": 0, "requires_wall": True, "error": None, "remedy": None},
+    degraded=["/home/ann/clients: all inotify instances are in use"],
+)  # fmt: skip
 INSIDE = {
     "topic": "watches", "condition": "warning", "finding": "40,000 in use, of 48,134",
     "remedy": "echo fs.inotify.max_user_watches=524288 | sudo tee /etc/sysctl.d/60-rootsd.conf",

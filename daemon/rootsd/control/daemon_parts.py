@@ -19,10 +19,9 @@ from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,
-    ParentStatus,
+    ParentItem,
     PolicyStatus,
     SessionItem,
-    SessionStatus,
 )
 
 
@@ -37,9 +36,6 @@ class DaemonControl(Protocol):
 
     def policy_status(self) -> PolicyStatus | None:
         """Return the state of the machine's policy, or None if there is none."""
-
-    def sessions(self) -> list[SessionStatus]:
-        """Return the MCP connections."""
 
     def session_items(self) -> list[SessionItem]:
         """Return the MCP connections, each with the roots that it got last."""
@@ -95,7 +91,7 @@ class DiscoveryControl(Protocol):
     def parents(self) -> Sequence[Parent]:
         """Return the configured parents."""
 
-    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+    def parent_status(self, catalog: Catalog) -> list[ParentItem]:
         """Return the status of each parent."""
 
     def watches(self) -> int:

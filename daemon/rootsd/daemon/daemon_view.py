@@ -28,7 +28,6 @@ from rootsd.wire.daemon import (
     DaemonStatus,
     PolicyStatus,
     SessionItem,
-    SessionStatus,
 )
 
 
@@ -68,10 +67,6 @@ class DaemonView(Struct, kw_only=True):
     def policy_status(self) -> PolicyStatus | None:
         """Return the state of the machine's policy, or None if there is none."""
         return self.policy.status()
-
-    def sessions(self) -> list[SessionStatus]:
-        """Return the MCP connections."""
-        return self.registry.status()
 
     def session_items(self) -> list[SessionItem]:
         """Return the MCP connections, with the roots that each got last."""

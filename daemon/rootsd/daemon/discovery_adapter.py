@@ -34,7 +34,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.core.paths import contains, text_of
+from rootsd.core.paths import contains
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon.sight_explainer import SightExplainer
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
@@ -44,7 +44,7 @@ from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.probe import FolderMarks, probe, progress_marks
-from rootsd.wire.daemon import ParentStatus, ScanProgressItem
+from rootsd.wire.daemon import ParentItem, ScanProgressItem, parent_item
 
 T = TypeVar("T")
 
@@ -336,25 +336,22 @@ class DiscoveryAdapter:
     def _why_disguised(self, path: bytes) -> str | None:
         return explain_alias(path) if self._hung_mounts.responds(path) else None
 
-    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+    def parent_status(self, catalog: Catalog) -> list[ParentItem]:
         """Return the state of each parent."""
         reports = {report.path: report for report in self._status}
-        statuses = []
+        items = []
         for parent in self._parents:
             report = reports.get(parent.path)
-            state = report.state if report else ParentState.SCANNING
-            statuses.append(
-                ParentStatus(
-                    path=text_of(parent.path),
-                    depth=parent.depth,
-                    nested=parent.nested.value,
-                    state=state.value,
+            items.append(
+                parent_item(
+                    parent,
+                    state=(report.state if report else ParentState.SCANNING).value,
                     note=(report.reason or None) if report else None,
                     remedy=(report.remedy or None) if report else None,
                     projects=sum(1 for _ in catalog.below(parent.path)),
                 )
             )
-        return statuses
+        return items
 
     def watches(self) -> int:
         """Return the number of kernel watches that discovery holds."""

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import ClassVar, NamedTuple, TypedDict
 
 from rootsd.core.doctor import DoctorFinding
+from rootsd.core.model import Parent
+from rootsd.core.paths import text_of
 from rootsd.wire.hello import ReportedRoots
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import Answer, ControlRequest, EmptyResult
@@ -86,8 +88,8 @@ class PolicyStatus(TypedDict):
     """A command that helps, or null."""
 
 
-class ParentReach(TypedDict):
-    """A parent, and how far rootsd looks for projects in it."""
+class ParentItem(TypedDict):
+    """A parent."""
 
     path: str
     """Its path."""
@@ -95,30 +97,42 @@ class ParentReach(TypedDict):
     """How many levels below it a project may lie."""
     nested: str
     """What rootsd proposes inside a project, a value of `NestedPolicy`."""
-
-
-class ParentStatus(ParentReach):
-    """A parent, as the daemon watches it."""
-
-    state: str
-    """A value of `ParentState`."""
+    skip: list[str]
+    """Names or globs of folders that rootsd never enters, besides the built-in ones."""
+    project_files: list[str]
+    """Names of files that also make a folder a project."""
+    mounts: str
+    """Which file systems mounted in it rootsd looks into, a value of `MountPolicy`."""
+    state: str | None
+    """A value of `ParentState`. Null if no daemon watches it."""
     note: str | None
     """Why it is not fully watched, or null."""
     remedy: str | None
     """A command that helps, or null."""
-    projects: int
-    """The number of its projects."""
+    projects: int | None
+    """The number of its projects. Null if no daemon watches it."""
 
 
-class SessionStatus(TypedDict):
-    """An open MCP session."""
-
-    client: str | None
-    """The name of the client, or null if it gave none."""
-    pid: int
-    """The process id of the client."""
-    since: str
-    """When the session began."""
+def parent_item(
+    parent: Parent,
+    state: str | None = None,
+    note: str | None = None,
+    remedy: str | None = None,
+    projects: int | None = None,
+) -> ParentItem:
+    """Return a parent as it is configured, and what the daemon says about it."""
+    return ParentItem(
+        path=text_of(parent.path),
+        depth=parent.depth,
+        nested=parent.nested.value,
+        skip=[text_of(glob) for glob in parent.skip],
+        project_files=[text_of(name) for name in parent.project_files],
+        mounts=parent.mounts.value,
+        state=state,
+        note=note,
+        remedy=remedy,
+        projects=projects,
+    )
 
 
 class RefusedStatus(TypedDict):
@@ -145,15 +159,15 @@ class StatusResult(Answer):
     """The configuration file."""
     policy: PolicyStatus | None
     """The machine's policy, or null if there is none."""
-    parents: list[ParentStatus]
+    parents: list[ParentItem]
     """The parents."""
     counts: dict[str, int]
     """Numbers of projects, and of lapsed rules: `published`, `approved`, `waiting` (those that
     `rootsd pending` lists), `unpublishable`, `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and
     `projects`.
     """
-    sessions: list[SessionStatus]
-    """The open MCP sessions."""
+    sessions: list[SessionItem]
+    """The open MCP sessions, each with the roots that it got last."""
     confined: list[ConfinedProgramItem]
     """The programs behind the wall."""
     closed_connections: dict[str, int]
@@ -294,11 +308,17 @@ class SentRootsItem(TypedDict):
     """The number of roots that are gone."""
 
 
-class SessionItem(SessionStatus):
+class SessionItem(TypedDict):
     """One session of an MCP client."""
 
     id: str
     """Its id."""
+    client: str | None
+    """The name of the client, or null if it gave none."""
+    pid: int
+    """The process id of the client."""
+    since: str
+    """When the session began."""
     scope: list[str]
     """The words of its scope: names, `tag:T`, `focus`, `cwd:PATH`, `workspace:PATH`, `any-uri`.
     Empty for all roots.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.model import Parent
+from rootsd.wire.daemon import parent_item
 from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 
@@ -98,15 +100,14 @@ def test_a_removed_parent_is_gone(shell: Shell, src: Path, rootsd_dir: Path) -> 
 def test_a_running_daemon_reports_the_state_of_each(
     daemon: FakeDaemon, shell: Shell, src: Path
 ) -> None:
-    live = {"path": str(src), "depth": 4, "nested": "none", "state": "polling",
-            "note": "out of watches\n", "projects": 3}  # fmt: skip
+    live = parent_item(Parent(bytes(src)), "polling", "out of watches\n", None, 3)
     daemon.answers |= {"status": a_status(parents=[live]), "reload": a_status()}
     shell.run("parent", "add", str(src))
     expected = f"{src}\t4\tnone\t\tpolling\t3\tout of watches\\u{{a}}\n"
     assert shell.run("parent").out == expected
     assert shell.run("parent", "ls").out == expected
     whole = json.loads(shell.run("parent", "--json").out)
-    assert whole["items"] == [{**live, "skip": [], "project_files": [], "mounts": "none"}]
+    assert whole["items"] == [live]
     assert whole["file"].endswith("/config/config.toml")
 
 

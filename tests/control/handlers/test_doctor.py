@@ -9,21 +9,20 @@ from msgspec.structs import replace
 
 from rootsd.control.handlers.doctor import DoctorHandlers
 from rootsd.core.exclusion import Exclusion, ExclusionReason
-from rootsd.wire.daemon import DoctorRequest, ParentStatus
+from rootsd.core.model import Parent
+from rootsd.wire.daemon import DoctorRequest, ParentItem, parent_item
 from support.control_harness import ControlHarness
 from support.ledger_harness import SOURCES
 from support.sample_decisions import project
 
 
-def a_parent(path: Path, **changes: object) -> ParentStatus:
-    status = ParentStatus(
-        path=str(path), depth=4, nested="none", state="watched", note=None, remedy=None, projects=3
-    )
-    return ParentStatus(**{**status, **changes})  # type: ignore[typeddict-item]
+def a_parent(path: Path, **changes: object) -> ParentItem:
+    watched = parent_item(Parent(bytes(path)), state="watched", projects=3)
+    return ParentItem(**{**watched, **changes})  # type: ignore[typeddict-item]
 
 
 async def examined(
-    control: ControlHarness, state: Path, *parents: ParentStatus
+    control: ControlHarness, state: Path, *parents: ParentItem
 ) -> dict[str, tuple[str, str, str | None]]:
     """Return condition, finding, and remedy by topic; the last one if a topic has several."""
     control.discovery.parent_status = lambda catalog: list(parents)  # type: ignore[method-assign]

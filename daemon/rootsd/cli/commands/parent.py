@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict
 
 import click
@@ -16,9 +15,9 @@ from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.core.model import MountPolicy, NestedPolicy, Parent
+from rootsd.core.model import MountPolicy, NestedPolicy
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import ParentReach, StatusQuery
+from rootsd.wire.daemon import ParentItem, StatusQuery, parent_item
 from rootsd.wire.decisions import ApplyMode
 
 SECTION = "Set up"
@@ -86,23 +85,6 @@ class _ResultText(NamedTuple):
 _ALREADY_A_PARENT = _ResultText("is already a parent", "is already a parent")
 
 
-class ParentItem(ParentReach):
-    """A parent. The last three keys are null if no daemon runs, or if it does not watch it yet."""
-
-    skip: list[str]
-    """Names or globs of folders that rootsd never enters, besides the built-in ones."""
-    project_files: list[str]
-    """Names of files that also make a folder a project."""
-    mounts: str
-    """Which file systems mounted in it rootsd looks into, a value of `MountPolicy`."""
-    state: str | None
-    """A value of `ParentState`."""
-    note: str | None
-    """Why it is not fully watched."""
-    projects: int | None
-    """The number of its projects."""
-
-
 class ParentsOutput(TypedDict):
     """The parents."""
 
@@ -164,7 +146,7 @@ def list_(invocation: Invocation) -> None:
     except DaemonUnreachable:
         status = {"revision": None, "parents": []}
     live = {parent["path"]: parent for parent in status["parents"]}
-    items = [_item(parent, live.get(text_of(parent.path), {})) for parent in config.parents]
+    items = [live.get(text_of(parent.path)) or parent_item(parent) for parent in config.parents]
     file = safe_label(invocation.places.config_file, limit=None)
     invocation.output.show(
         CommandResult(
@@ -288,17 +270,3 @@ def _reload_and_print(
         output.message(DRY_RUN_NOTICE)
     elif not is_reloaded:
         output.message("The daemon is not running: rootsd up")
-
-
-def _item(parent: Parent, live: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "path": text_of(parent.path),
-        "depth": parent.depth,
-        "nested": parent.nested.value,
-        "skip": [text_of(glob) for glob in parent.skip],
-        "project_files": [text_of(name) for name in parent.project_files],
-        "mounts": parent.mounts.value,
-        "state": live.get("state"),
-        "note": live.get("note"),
-        "projects": live.get("projects"),
-    }

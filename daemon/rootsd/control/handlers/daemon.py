@@ -117,7 +117,7 @@ class DaemonHandlers(Handlers):
                 "incomplete": incomplete,
                 "projects": len(catalog.projects),
             },
-            sessions=self.services.daemon.sessions(),
+            sessions=self.services.daemon.session_items(),
             confined=self.services.wall.wardens.items(),
             closed_connections=self.services.daemon.closed_connections(),
             guard=self.services.command_guard.guard.value,

@@ -23,7 +23,7 @@ from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import (
     DoctorRequest,
     DoctorResult,
-    ParentStatus,
+    ParentItem,
     PolicyStatus,
 )
 
@@ -52,7 +52,7 @@ class DoctorHandlers(Handlers):
         return to_json(DoctorResult(self.ledger.revision, items))
 
     def _known_findings(
-        self, parents: Sequence[ParentStatus], problems: Sequence[str]
+        self, parents: Sequence[ParentItem], problems: Sequence[str]
     ) -> Iterator[DoctorFinding]:
         """Yield the findings that need no disk access."""
         yield doctor_checks.check_confinement(
@@ -75,7 +75,7 @@ class DoctorHandlers(Handlers):
             self.discovery.watches(), read_inotify_limit(InotifyLimit.WATCHES)
         )
 
-    def _disk_findings(self, parents: Sequence[ParentStatus]) -> list[DoctorFinding]:
+    def _disk_findings(self, parents: Sequence[ParentItem]) -> list[DoctorFinding]:
         """Return the findings that need disk access. Call this in a thread."""
         reachable = [p for p in parents if p["state"] not in _UNWATCHED_STATES]
         return [
@@ -98,7 +98,7 @@ def _policy_finding(policy: MachinePolicy, status: PolicyStatus) -> DoctorFindin
     return ok("policy", f"{safe_label(status['file'], limit=None)} is in force; {policy.summary}")
 
 
-def _parent_finding(parent: ParentStatus) -> DoctorFinding:
+def _parent_finding(parent: ParentItem) -> DoctorFinding:
     path, count = safe_label(parent["path"], limit=None), parent["projects"]
     if parent["note"] is None:
         return ok("parents", f"{path} is {parent['state']}; projects: {count}")

@@ -14,7 +14,7 @@ from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.change_signal import ChangeSignal
-from rootsd.wire.daemon import SentRootsItem, SessionItem, SessionStatus
+from rootsd.wire.daemon import SentRootsItem, SessionItem
 from rootsd.wire.hello import ReportedRoots
 
 Clock = Callable[[], datetime]
@@ -163,15 +163,8 @@ class SessionRegistry:
         """Return the processes that have a session."""
         return {session.pid for session in self._open.values()} - {0}
 
-    def status(self) -> list[SessionStatus]:
-        """Return every open session, for `rootsd status`."""
-        return [
-            SessionStatus(client=session.client, pid=session.pid, since=rfc3339(session.since))
-            for session in self._open.values()
-        ]
-
     def items(self) -> list[SessionItem]:
-        """Return every open session, for `rootsd sessions`."""
+        """Return every open session."""
         return [session.item() for session in self._open.values()]
 
     def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
