@@ -6,6 +6,7 @@ import base64
 import http.server
 import json
 import os
+import socket
 import socketserver
 import ssl
 import subprocess
@@ -25,7 +26,7 @@ Port {port}
 ListenAddress 127.0.0.1
 HostKey {folder}/host
 AuthorizedKeysFile {folder}/authorized
-PidFile none
+PidFile {folder}/pid
 UsePAM no
 StrictModes no
 PasswordAuthentication no
@@ -40,22 +41,34 @@ def make_key(path: Path) -> str:
     return path.with_name(path.name + ".pub").read_text()
 
 
-@contextmanager
-def ssh_host(folder: Path, public_key: str) -> Iterator[tuple[int, str]]:
-    """A running sshd that lets the key in. Yields its port and its line for `known_hosts`."""
-    folder.mkdir()
-    host = make_key(folder / "host")
+def prepare_sshd(folder: Path, public_key: str, *settings: str) -> int:
+    """Write `sshd_config`, with more settings, for an sshd that lets the key in. Return its port.
+
+    The file `pid` says who runs, and `host.pub` is the key of the host.
+    """
+    folder.mkdir(exist_ok=True)
+    make_key(folder / "host")
     (folder / "authorized").write_text(public_key)
-    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as free:
-        port = free.server_address[1]
-    (folder / "config").write_text(_SSHD.format(port=port, folder=folder))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    text = _SSHD.format(port=port, folder=folder)
+    (folder / "sshd_config").write_text("\n".join((text, *settings, "")))
     if os.geteuid() == 0:
         os.makedirs("/run/sshd", exist_ok=True)  # as the service of the system does
+    return port
+
+
+@contextmanager
+def ssh_host(folder: Path, public_key: str, *settings: str) -> Iterator[tuple[int, str]]:
+    """A running sshd that lets the key in. Yields its port and its line for `known_hosts`."""
+    port = prepare_sshd(folder, public_key, *settings)
     with subprocess.Popen(
-        ["/usr/sbin/sshd", "-D", "-e", "-f", folder / "config"], stderr=subprocess.PIPE, text=True
-    ) as server:
+        ["/usr/sbin/sshd", "-D", "-e", "-f", folder / "sshd_config"],
+        stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
         assert server.stderr is not None
         assert "Server listening" in server.stderr.readline()
+        host = (folder / "host.pub").read_text()
         try:
             yield port, f"[127.0.0.1]:{port} {' '.join(host.split()[:2])}\n"
         finally:

@@ -11,10 +11,10 @@ import errno
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from rootsd.state.ledger import Ledger
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.probe import probe
 from rootsd.vcs.verify import RootVerifier
+from support.git_hosts import make_key, ssh_host
 from support.ledger_harness import no_expiries
 from support.polling import until
 from support.replaced_folders import KeepsNothing
@@ -311,36 +312,18 @@ def _done(*command: str | Path) -> int:
     return subprocess.run(command, check=False, capture_output=True).returncode
 
 
-def _serve_ssh(top: Path) -> subprocess.Popen[bytes]:
-    """Run an sshd on loopback that is both `staging` and `prod`, and return it."""
-    ssh = top / "ssh"
-    ssh.mkdir()
-    for key in ("host", "key"):
-        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ssh / key)
-    (ssh / "authorized").write_bytes((ssh / "key.pub").read_bytes())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    (ssh / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {ssh}/host\nPidFile none\n"
-        f"AuthorizedKeysFile {ssh}/authorized\nStrictModes no\nUsePAM no\n"
-        "PermitRootLogin prohibit-password\nSubsystem sftp internal-sftp\n"
-    )
-    (ssh / "config").write_text(
-        f"Host staging prod\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {ssh}/key\n"
-        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
-    )
-    os.makedirs("/run/sshd", exist_ok=True)  # as the service of the system does
-    served = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", ssh / "sshd_config"])
-    until(lambda: _answers(port))
-    return served
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+@contextmanager
+def _ssh(folder: Path) -> Iterator[None]:
+    """Run an sshd on loopback that is both `staging` and `prod`."""
+    folder.mkdir()
+    key = make_key(folder / "key")
+    with ssh_host(folder / "host", key, "Subsystem sftp internal-sftp") as (port, _):
+        (folder / "config").write_text(
+            f"Host staging prod\n  HostName 127.0.0.1\n  Port {port}\n"
+            f"  IdentityFile {folder}/key\n  StrictHostKeyChecking no\n"
+            "  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+        )
+        yield
 
 
 def _remember(memory: Memory) -> None:
@@ -376,13 +359,10 @@ def main() -> None:
     # All file systems of this machine may be those of an image.
     _run("mount", "-t", "tmpfs", "tmpfs", top)
     os.chdir(top)
-    served = _serve_ssh(top) if FileSystem.SSHFS in kinds else None
-    told: Mapping[str, Mapping[str, str]] = {
-        kind: anyio.run(_Story(_Place(top / kind, FileSystem(kind))).tell) for kind in kinds
-    }
-    if served is not None:
-        served.terminate()
-        served.wait()
+    with _ssh(top / "ssh") if FileSystem.SSHFS in kinds else nullcontext():
+        told: Mapping[str, Mapping[str, str]] = {
+            kind: anyio.run(_Story(_Place(top / kind, FileSystem(kind))).tell) for kind in kinds
+        }
     os.chdir("/")
     until(lambda: not _done("umount", top))
     print(json.dumps(told))  # noqa: T201 - this is what the test reads

@@ -16,26 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.git_hosts import make_key
+from support.git_hosts import make_key, prepare_sshd
 from support.person import Person
 from support.polling import until
 from support.process_launcher import ROOTSD, ProcessLauncher
 
 # Without a daemon, the command judges its caller itself.
 LOGIN_START = Path(__file__).with_name("login_start")
-_SSHD = """\
-Port {port}
-ListenAddress 127.0.0.1
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/authorized
-PidFile {folder}/pid
-UsePAM no
-StrictModes no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin yes
-SetEnv HOME={home} ROOTSD_DIR={rootsd_dir} PATH={path}
-"""
 _SSH = """\
 Host build
   HostName 127.0.0.1
@@ -100,14 +87,12 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
     """Run sshd for the machine of `person`, whose guard is on."""
     ssh = folder / "ssh"
     (ssh / "programs").mkdir(parents=True)
-    make_key(ssh / "host")
-    (ssh / "authorized").write_text(make_key(ssh / "key"))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    there = {"home": person.home, "rootsd_dir": person.environment()["ROOTSD_DIR"]}
-    path = f"{ssh}/programs:/usr/bin:/bin"
-    config = ssh / "sshd_config"
-    config.write_text(_SSHD.format(port=port, folder=ssh, path=path, **there))
+    there = {
+        "HOME": str(person.home), "ROOTSD_DIR": person.environment()["ROOTSD_DIR"],
+        "PATH": f"{ssh}/programs:/usr/bin:/bin",
+    }  # fmt: skip
+    variables = " ".join(f"{name}={value}" for name, value in there.items())
+    port = prepare_sshd(ssh, make_key(ssh / "key"), f"SetEnv {variables}")
     (ssh / "config").write_text(_SSH.format(port=port, folder=ssh))
     # ssh does not look at HOME, so its configuration needs an option.
     near_home = folder / "near"
@@ -126,10 +111,8 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
         "PATH": f"{near_programs}:{os.environ['PATH']}", "TERM": "xterm", "NO_COLOR": "1",
         "PYTHONPATH": os.pathsep.join([str(LOGIN_START), *sys.path]), "PYTHON": sys.executable,
     }  # fmt: skip
-    if os.geteuid() == 0:
-        os.makedirs("/run/sshd", exist_ok=True)  # as the service of the system does
     # Without -D, sshd becomes an orphan, as a service is.
-    subprocess.run(["/usr/sbin/sshd", "-f", config], check=True, capture_output=True)
+    subprocess.run(["/usr/sbin/sshd", "-f", ssh / "sshd_config"], check=True, capture_output=True)
     with ProcessLauncher(folder, near) as launcher:
         host = RemoteHost(person, ssh, launcher)
         host.know_host_key()
