@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.service.launchd import AGENT, SYNC_AGENT, Launchd
 from rootsd.service.launcher import StartFailed
-from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
+from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable, is_running
 from support.fake_service_manager import FakeServiceManager
 
 DOMAIN = f"gui/{os.getuid()}"
@@ -127,8 +127,8 @@ def test_the_agent_for_sync_is_restarted_only_if_it_is_installed(
 def test_the_state_is_parsed(launchd: Launchd, recorder: FakeServiceManager) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = ProgramResult(0, PRINTED)
     state = launchd.state()
-    assert (state.active, state.enabled, state.sockets) == ("running", True, False)
-    assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
+    assert (state["active"], state["enabled"], state["sockets"]) == ("running", True, False)
+    assert (state["pid"], state["restarts"], is_running(state)) == (4121, 2, True)
 
 
 def test_the_state_of_a_disabled_or_unloaded_agent_is_parsed(
@@ -139,10 +139,10 @@ def test_the_state_of_a_disabled_or_unloaded_agent_is_parsed(
         "launchctl print-disabled": ProgramResult(0, f'\t\t"{AGENT}" => disabled\n'),
     }
     state = launchd.state()
-    assert (state.active, state.enabled, state.pid) == ("not running", False, None)
-    assert not state.is_running
+    assert (state["active"], state["enabled"], state["pid"]) == ("not running", False, None)
+    assert not is_running(state)
     recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
-    assert launchd.state().active == "not loaded"
+    assert launchd.state()["active"] == "not loaded"
 
 
 def test_a_failed_start_is_reported(launchd: Launchd, recorder: FakeServiceManager) -> None:

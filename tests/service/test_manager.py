@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from rootsd.service import manager
-from rootsd.service.manager import NOT_RUN, ProgramResult, ServiceCommandFailed, ServiceState
+from rootsd.service.manager import (
+    NOT_RUN,
+    ProgramResult,
+    ServiceCommandFailed,
+    ServiceState,
+    is_running,
+)
 
 
 def test_a_program_gets_the_users_runtime_folder(
@@ -37,4 +43,5 @@ def test_a_failed_program_is_an_error_with_its_output() -> None:
     [("active", True), ("activating", True), ("running", True), ("failed", False)],
 )
 def test_some_states_mean_that_a_daemon_runs(active: str, *, running: bool) -> None:
-    assert ServiceState(active, True, True, None, 0, "").is_running is running
+    state = ServiceState(active=active, enabled=True, sockets=True, pid=None, restarts=0, said="")
+    assert is_running(state) is running

@@ -14,6 +14,7 @@ from rootsd.service.manager import (
     ProgramResult,
     ServiceCommandFailed,
     ServiceManagerUnavailable,
+    is_running,
 )
 from rootsd.service.systemd import Systemd
 from support.fake_service_manager import FakeServiceManager
@@ -125,9 +126,9 @@ def test_a_removed_unit_is_forgotten(systemd: Systemd, recorder: FakeServiceMana
 def test_the_state_is_parsed(systemd: Systemd, recorder: FakeServiceManager) -> None:
     recorder.answers["systemctl --user show rootsd.service"] = ProgramResult(0, SHOWN)
     state = systemd.state()
-    assert (state.active, state.enabled, state.sockets) == ("active", True, True)
-    assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
-    assert state.status_text == "3 published, 1 pending, 2 connected"
+    assert (state["active"], state["enabled"], state["sockets"]) == ("active", True, True)
+    assert (state["pid"], state["restarts"], is_running(state)) == (4121, 2, True)
+    assert state["said"] == "3 published, 1 pending, 2 connected"
 
 
 def test_the_state_of_an_unknown_service_is_parsed(
@@ -138,8 +139,8 @@ def test_the_state_of_an_unknown_service_is_parsed(
         0, "ActiveState=inactive\nMainPID=0\n"
     )
     state = systemd.state()
-    assert (state.active, state.enabled, state.sockets) == ("inactive", False, False)
-    assert (state.pid, state.restarts, state.is_running) == (None, 0, False)
+    assert (state["active"], state["enabled"], state["sockets"]) == ("inactive", False, False)
+    assert (state["pid"], state["restarts"], is_running(state)) == (None, 0, False)
 
 
 def test_a_failed_start_has_the_daemons_own_message(

@@ -13,21 +13,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import platformdirs
-from msgspec import Struct
 
 from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.places.runtime_dir import home_folder, overriding_folder
 
 
-class Places(Struct, frozen=True):
-    """The four folders of rootsd, which need not exist. `data` holds the second anchor."""
+class Places(NamedTuple):
+    """The folders of rootsd's own files, which need not exist."""
 
     config: bytes
+    """The folder of the configuration."""
     state: bytes
+    """The folder of decisions."""
     log: bytes
+    """The folder of logs."""
     data: bytes
+    """The folder of the second record of the latest decision."""
 
     @property
     def config_file(self) -> bytes:

@@ -94,7 +94,7 @@ class Launchd:
             sockets=False,
             pid=int(values["pid"]) if values.get("pid", "").isdecimal() else None,
             restarts=max(0, int(runs) - 1) if (runs := values.get("runs", "")).isdecimal() else 0,
-            status_text="",
+            said="",
         )
 
     def log_command(self, *, follow: bool) -> Sequence[str]:

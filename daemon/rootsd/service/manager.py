@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from rootsd.core.errors import RootsdError
 from rootsd.service.launcher import START_TIMEOUT_S
@@ -45,25 +45,26 @@ class ServiceCommandFailed(RootsdError):
     """The service manager rejected a command, or the command failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceState:
-    """The state of the service.
-
-    `active` and `status_text` are in the service manager's own words. `sockets` tells whether the
-    service manager listens on the sockets for the daemon.
-    """
+class ServiceState(TypedDict):
+    """The state of the service, as the service manager sees it."""
 
     active: str
+    """The word of the service manager, such as `active`."""
     enabled: bool
+    """Whether it starts at login."""
     sockets: bool
+    """Whether the service manager listens on the sockets, and starts the daemon at need."""
     pid: int | None
+    """The process id of the daemon, or null."""
     restarts: int
-    status_text: str
+    """How often the service manager restarted the daemon."""
+    said: str
+    """What the daemon reported to the service manager, or empty."""
 
-    @property
-    def is_running(self) -> bool:
-        """Whether a daemon is running or starting."""
-        return self.active in ("active", "activating", "reloading", "running")
+
+def is_running(state: ServiceState) -> bool:
+    """Return whether a daemon is running or starting."""
+    return state["active"] in ("active", "activating", "reloading", "running")
 
 
 class ServiceManager(Protocol):

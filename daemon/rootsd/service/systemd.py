@@ -137,9 +137,7 @@ class Systemd:
             sockets=sockets.status == 0,
             pid=int(pid) or None,
             restarts=int(restarts),
-            status_text=": ".join(
-                part for part in (failure, values.get("StatusText", "")) if part
-            ),
+            said=": ".join(part for part in (failure, values.get("StatusText", "")) if part),
         )
 
     def log_command(self, *, follow: bool) -> Sequence[str]:
@@ -162,5 +160,5 @@ class Systemd:
         if started.status == NOT_RUN:
             raise StartFailed(f"the service does not start: {started.err}", " ".join(command))
         if started.status:
-            reason = self.state().status_text or started.err
+            reason = self.state()["said"] or started.err
             raise StartFailed(f"the service does not start: {reason}", "rootsd service logs")

@@ -147,7 +147,7 @@ class FakeSupervisor:
 
     def state(self) -> ServiceState:
         return ServiceState(
-            self.active, enabled=True, sockets=True, pid=5, restarts=0, status_text=""
+            active=self.active, enabled=True, sockets=True, pid=5, restarts=0, said=""
         )
 
 

@@ -33,6 +33,7 @@ from rootsd.notify.notification import DesktopUnavailable
 from rootsd.places import runtime_dir
 from rootsd.processes.command_path import installed_command
 from rootsd.service import detect
+from rootsd.service.manager import is_running
 from rootsd.wall.kernel.probe import Probe, allow_namespaces_command, probe
 from rootsd.wire.daemon import StatusQuery
 
@@ -274,13 +275,13 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
             warning(topic, outdated, again),
             lambda: installer.install_service(invocation, managing, strict=None),
         )
-    if not state.is_running:
-        finding = f"installed, but {safe_label(state.active)}"
+    if not is_running(state):
+        finding = f"installed, but {safe_label(state['active'])}"
         yield DoctorCheck(
             warning(topic, finding, "rootsd service start"),
             lambda: installer.start_service(managing),
         )
     elif not outdated:
         yield DoctorCheck(
-            ok(topic, f"{safe_label(state.active)}, restarted {state.restarts} times")
+            ok(topic, f"{safe_label(state['active'])}, restarted {state['restarts']} times")
         )

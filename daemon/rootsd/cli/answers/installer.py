@@ -18,7 +18,7 @@ from rootsd.files.private_files import ensure_private_folder
 from rootsd.places import runtime_dir
 from rootsd.service import detect, start_record, unit_files
 from rootsd.service.launcher import StartFailed
-from rootsd.service.manager import ServiceManager
+from rootsd.service.manager import ServiceManager, is_running
 from rootsd.wire.daemon import StatusQuery
 
 
@@ -70,7 +70,7 @@ def install_service(
     stale = wanted.stale()
     wanted.write()
     start_record.save_start_record(wanted.settings.plan)
-    if is_new or stale or wanted.surplus or not managing.state().enabled:
+    if is_new or stale or wanted.surplus or not managing.state()["enabled"]:
         managing.load()
     _stop_conflicting_daemon(invocation, managing, stale)
     try:
@@ -144,13 +144,13 @@ def _stop_conflicting_daemon(
     Such a daemon holds the lock, and systemd does not reload a socket unit that is in use.
     """
     state = managing.state()
-    if any(file.suffix == ".socket" for file in stale) and (state.is_running or state.sockets):
+    if any(file.suffix == ".socket" for file in stale) and (is_running(state) or state["sockets"]):
         managing.stop()
     try:
         pid = invocation.call(StatusQuery())["daemon"]["pid"]
     except DaemonUnreachable:
         return
-    if pid != managing.state().pid:
+    if pid != managing.state()["pid"]:
         lifecycle.stop(invocation)
 
 
@@ -159,7 +159,7 @@ def _ensure_service_runs(
 ) -> None:
     for folder in wanted.settings.writable:
         ensure_private_folder(folder)  # systemd cannot make a missing folder writable
-    if managing.state().is_running and (changed or _is_other_version(invocation)):
+    if is_running(managing.state()) and (changed or _is_other_version(invocation)):
         managing.restart()
     managing.start()
     lifecycle.wait_until_ready()

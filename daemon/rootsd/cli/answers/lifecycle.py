@@ -82,7 +82,7 @@ def shut_down(invocation: Invocation) -> int | None:
     """
     pid = None
     if service := detect.installed_service(os.environ):
-        pid = service.state().pid
+        pid = service.state()["pid"]
         with suppress(RootsdError):  # no daemon, or an older one that lacks this request
             invocation.call(AnnounceRequest("down"))
         service.stop()

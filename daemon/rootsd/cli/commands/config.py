@@ -17,6 +17,8 @@ from rootsd.cli.text.render import Column, CommandResult, DryRunOutput
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.core.record import to_json
+from rootsd.places.daemon_folders import Places
 from rootsd.wire.daemon import ConfigStatus, ReloadRequest, StatusQuery
 from rootsd.wire.decisions import ApplyMode
 
@@ -39,17 +41,6 @@ _LABEL_WIDTH = 9
 _LOGGED = 200  # characters of a value in the log
 
 
-class KeptFolders(TypedDict):
-    """The folders of rootsd's own files."""
-
-    state: str
-    """The folder of decisions."""
-    data: str
-    """The folder of the second record of the latest decision."""
-    log: str
-    """The folder of logs."""
-
-
 class ConfigPathOutput(TypedDict):
     """Where the files are."""
 
@@ -57,7 +48,7 @@ class ConfigPathOutput(TypedDict):
     """The path of `config.toml`, even if there is no file."""
     json_schema: str | None
     """The path of its JSON Schema, or null if it is not installed."""
-    folders: KeptFolders
+    folders: Places
     """The folders of rootsd's own files."""
 
 
@@ -166,10 +157,8 @@ def path(invocation: Invocation) -> None:
     if invocation.output.is_json:
         from rootsd.cli.answers import config_edit
 
-        kept = {"state": places.state, "data": places.data, "log": places.log}
-        folders = {name: text_of(folder) for name, folder in kept.items()}
         schema = config_edit.schema_file()
-        extra = {"file": file, "json_schema": schema and str(schema), "folders": folders}
+        extra = {"file": file, "json_schema": schema and str(schema), "folders": to_json(places)}
         invocation.output.object(CommandResult(extra=extra))
     else:
         invocation.output.line(safe_label(file, limit=None))

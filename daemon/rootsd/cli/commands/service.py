@@ -16,6 +16,7 @@ from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.service.manager import ServiceState, is_running
 from rootsd.wire.daemon import DaemonStatus, StatusQuery, StatusResult
 
 SECTION = "Set up"
@@ -53,23 +54,11 @@ class ServiceDaemonOutput(TypedDict):
     """The daemon process, or null if none runs."""
 
 
-class ServiceStatusOutput(TypedDict):
+class ServiceStatusOutput(ServiceState):
     """The status of the service."""
 
-    active: str
-    """The word of the service manager, such as `active`."""
-    enabled: bool
-    """Whether it starts at login."""
-    sockets: bool
-    """Whether the service manager listens on the sockets, and starts the daemon at need."""
     strict: bool
     """Whether the files of other users and processes are hidden from the daemon."""
-    pid: int | None
-    """The process id of the daemon, or null."""
-    restarts: int
-    """How often the service manager restarted the daemon."""
-    said: str
-    """What the daemon reported to the service manager, or empty."""
     folder: str
     """The folder of the service files."""
 
@@ -255,16 +244,10 @@ def status(invocation: Invocation) -> int:
     wanted = service_files.plan_files(invocation, managing, strict=None)
     stale = [*wanted.stale(), *wanted.surplus]
     warnings = ["the service files are of another version; try: rootsd service install"]
-    answer = CommandResult(
-        warnings=warnings if stale else [],
-        extra={
-            "active": state.active, "enabled": state.enabled, "sockets": state.sockets,
-            "strict": wanted.settings.strict, "pid": state.pid, "restarts": state.restarts,
-            "said": state.status_text, "folder": str(managing.folder),
-        },
-    )  # fmt: skip
-    _show(invocation, answer)
-    return Exit.OK if state.is_running else Exit.UNREACHABLE
+    strict, folder = wanted.settings.strict, str(managing.folder)
+    extra = ServiceStatusOutput(**state, strict=strict, folder=folder)
+    _show(invocation, CommandResult(warnings=warnings if stale else [], extra=extra))
+    return Exit.OK if is_running(state) else Exit.UNREACHABLE
 
 
 @command.command("logs", cls=VerbCommand, epilog="rootsd service logs -f")
