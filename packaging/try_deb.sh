@@ -25,7 +25,12 @@ as_user() {
         env -i HOME="$work/home" PATH=/usr/bin:/bin "$@" </dev/null
 }
 
+mkdir -p /etc/apparmor.d/abi
+touch /etc/apparmor.d/abi/4.0 # as where AppArmor restricts user namespaces
 dpkg --install dist/rootsd_*.deb
+launcher=$(sed -n 's/^profile rootsd \([^ ]*\) .*/\1/p' /etc/apparmor.d/rootsd)
+[ "$launcher" = "$(readlink -f /usr/bin/rootsd)" ]
+[ -z "$(find "$launcher" ! -user root -o -perm /022)" ]
 as_user git init -q "$work/home/src/api"
 as_user rootsd up "$work/home/src"
 as_user rootsd approve api
@@ -35,4 +40,5 @@ as_user rootsd service print | grep -Fx "ExecStart=/usr/bin/rootsd daemon"
 as_user rootsd down
 dpkg --remove rootsd
 [ ! -e /usr/bin/rootsd ]
+[ ! -e /etc/apparmor.d/rootsd ]
 [ ! -e /usr/lib/rootsd ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import sys
+from pathlib import Path
 
 import pytest
 
 from rootsd.control.doctor_checks import check_wall
 from rootsd.core.doctor import Severity
 from rootsd.wall.kernel import landlock
-from rootsd.wall.kernel.probe import Probe, allow_namespaces_command, probe, problem_of
+from rootsd.wall.kernel.probe import Probe, probe, problem_of
 
 GOOD = Probe(0, 7, 0, overlay=True, restricts=False)
 
@@ -36,8 +37,8 @@ def test_a_system_that_allows_everything_has_no_problem() -> None:
         (GOOD._replace(namespaces=errno.ENOSPC), "limit on user", "user.max_user_namespaces"),
         (
             GOOD._replace(namespaces=errno.EACCES, restricts=True),
-            "AppArmor",
-            "doctor --install-profile",
+            "AppArmor allows them only to programs with a profile, as the Debian package has one",
+            "confine --static",
         ),
         (GOOD._replace(namespaces=errno.ENOSYS), "no user namespaces", "rootsd run"),
         (GOOD._replace(seccomp=errno.EINVAL), "no seccomp", "uname -r"),
@@ -67,8 +68,11 @@ def test_where_only_namespaces_are_missing_static_is_offered() -> None:
         assert "--static" not in check_wall(older).finding
 
 
-def test_the_profile_names_the_interpreter_and_cannot_leave_its_quotes() -> None:
-    assert '"/x/it' in allow_namespaces_command("/x/it")
-    hostile = allow_namespaces_command("/x/a' \"; rm")
-    assert "'\"'\"'" in hostile
-    assert '\\"' not in hostile
+def test_the_packages_own_rootsd_is_told_to_load_its_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    restricted = GOOD._replace(namespaces=errno.EACCES, restricts=True)
+    monkeypatch.setattr("rootsd.wall.kernel.probe._PROFILE", str(tmp_path))
+    assert "--static" in (check_wall(restricted).remedy or ""), "this one is another rootsd"
+    monkeypatch.setattr(sys, "prefix", "/usr/lib/rootsd")
+    assert check_wall(restricted).remedy == f"sudo apparmor_parser -r {tmp_path}"

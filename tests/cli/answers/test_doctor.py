@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pwd
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import click
 import pytest
 
 from rootsd.cli.answers import doctor, lifecycle, service_files
@@ -20,7 +17,6 @@ from rootsd.core.errors import RootsdError
 from rootsd.net.unix_socket import address_of
 from rootsd.service import detect
 from rootsd.service.manager import ServiceState
-from rootsd.wall.kernel.probe import Probe
 from support.fake_daemon import FakeDaemon, a_status
 from support.fake_desktop import desktop
 
@@ -174,37 +170,6 @@ def test_the_service_is_reported(
     monkeypatch.setattr(service_files, "installed_command", lambda: Path("/bin/rootsd"))
     (told,) = found("service")
     assert (told.condition, told.remedy or "") == (condition, remedy)
-
-
-RESTRICTED = Probe(errno.EACCES, 7, 0, overlay=True, restricts=True)
-
-
-@pytest.mark.parametrize(("answer", "runs"), [(True, 1), (False, 0)])
-def test_a_profile_is_installed_after_it_was_shown_and_confirmed(
-    answer: bool,
-    runs: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    ran: list[list[str]] = []
-
-    def confirm(text: str, **_: object) -> None:
-        assert "userns" in capsys.readouterr().err
-        if not answer:
-            raise click.Abort
-
-    monkeypatch.setattr(click, "confirm", confirm)
-    with suppress(click.Abort):
-        doctor.install_profile(
-            Invocation(), lambda: RESTRICTED, lambda _, words: ran.append(words)
-        )
-    assert len(ran) == runs
-    assert all(words[:2] == ["sh", "-c"] and "sudo tee" in words[2] for words in ran)
-
-
-def test_no_profile_is_installed_where_none_is_needed() -> None:
-    with pytest.raises(RootsdError, match="does not restrict"):
-        doctor.install_profile(Invocation(), lambda: RESTRICTED._replace(restricts=False))
 
 
 @pytest.mark.needs("dbus-daemon")

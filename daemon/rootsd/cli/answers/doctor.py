@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 
-import click
 from msgspec import Struct
 
 from rootsd import __version__
@@ -16,7 +15,6 @@ from rootsd.cli.answers.client_homes import ClientHomes
 from rootsd.cli.answers.connecting import client_environment, other_settings
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.terminal import drop_earlier_input
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.schema import NotifyTable
@@ -34,7 +32,7 @@ from rootsd.places import runtime_dir
 from rootsd.processes.command_path import installed_command
 from rootsd.service import detect
 from rootsd.service.manager import is_running
-from rootsd.wall.kernel.probe import Probe, allow_namespaces_command, probe
+from rootsd.wall.kernel.probe import probe
 from rootsd.wire.daemon import StatusQuery
 
 
@@ -61,28 +59,6 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
     if running.diagnosis.condition is not Severity.ERROR:
         yield DoctorCheck(_mcp_socket())
     yield from _service(invocation)
-
-
-def install_profile(
-    invocation: Invocation,
-    look: Callable[[], Probe] = probe,
-    run: Callable[[str, list[str]], object] = os.execvp,
-) -> None:
-    """Show the AppArmor profile that allows the wall, ask for a yes, and install it with sudo.
-
-    Does not return if the person agrees: the shell that asks for the password takes the place of
-    this process. Raises RootsdError if no profile is needed.
-    """
-    if not look().restricts:
-        raise RootsdError("this system does not restrict user namespaces", "rootsd doctor")
-    shell_command = allow_namespaces_command()
-    invocation.output.message(
-        "This lets every program of the same Python interpreter use user namespaces:"
-    )
-    invocation.output.message(safe_label(shell_command, limit=None))
-    drop_earlier_input()
-    click.confirm("Run it?", abort=True, err=True)
-    run("sh", ["sh", "-c", shell_command])
 
 
 def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:

@@ -49,13 +49,8 @@ class DoctorOutput(TypedDict):
     epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q",
 )
 @click.option("--fix", is_flag=True, help="fix what needs no decision from you, then check again")
-@click.option(
-    "--install-profile",
-    is_flag=True,
-    help="let AppArmor allow the wall: show the profile, ask, and install it with sudo",
-)
 @pass_invocation
-def command(invocation: Invocation, *, fix: bool, install_profile: bool) -> int:
+def command(invocation: Invocation, *, fix: bool) -> int:
     """Find problems, from this shell and from inside the daemon, and say how to fix them.
 
     --fix makes folders private that are open to others, starts the daemon, and updates an old
@@ -64,9 +59,6 @@ def command(invocation: Invocation, *, fix: bool, install_profile: bool) -> int:
 
     The exit status is 1 if there is an error, else 0.
     """
-    if install_profile:
-        doctor.install_profile(invocation)
-        return Exit.OK
     done = _apply_fixes(invocation, list(doctor.run_checks(invocation))) if fix else []
     items = [to_json(check.diagnosis) for check in doctor.run_checks(invocation)] + _daemon_checks(
         invocation

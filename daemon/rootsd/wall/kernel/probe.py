@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,8 +23,9 @@ LANDLOCK_FOR_REVOCATION = 2
 """The first version of Landlock that does not forbid renames between folders."""
 LANDLOCK_FOR_STATIC = 3
 """The first version that keeps programs from truncating files that they may only read."""
-INSTALL_PROFILE = "rootsd doctor --install-profile"
-_PROFILE_FILE = "/etc/apparmor.d/rootsd"
+_PACKAGE = "/usr/lib/rootsd"
+_PROFILE = "/etc/apparmor.d/rootsd"
+"""The profile that the Debian package installs, which is for the launcher in `_PACKAGE`."""
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -83,30 +83,21 @@ def problem_of(found: Probe) -> WallProblem | None:
     return None
 
 
-def allow_namespaces_command(program: str = sys.executable) -> str:
-    """Return the command that lets `program`, our interpreter, use user namespaces.
-
-    It installs an AppArmor profile that allows this to every program of that interpreter.
-    """
-    path = os.path.realpath(program).replace("\\", "").replace('"', "")
-    profile = f'abi <abi/4.0>, profile rootsd "{path}" flags=(unconfined) {{ userns, }}'
-    return (
-        f"echo {shlex.quote(profile)} | sudo tee {_PROFILE_FILE} && "
-        f"sudo apparmor_parser -r {_PROFILE_FILE}"
-    )
-
-
 def _namespace_problem(found: Probe) -> WallProblem:
     if found.namespaces == errno.ENOSYS:
         return WallProblem(f"{os.uname().sysname} has no user namespaces", "rootsd run")
-    if found.restricts:
-        return WallProblem("AppArmor forbids user namespaces here", INSTALL_PROFILE)
+    if found.restricts and sys.prefix == _PACKAGE and os.path.exists(_PROFILE):
+        return WallProblem(
+            "AppArmor does not apply the profile of rootsd", f"sudo apparmor_parser -r {_PROFILE}"
+        )
     if found.namespaces == errno.ENOSPC:
         return WallProblem(
             "the limit on user namespaces is 0 or reached",
             "sudo sysctl user.max_user_namespaces=15000",
         )
     why = os.strerror(found.namespaces)
+    if found.restricts:
+        why = "AppArmor allows them only to programs with a profile, as the Debian package has one"
     static = found.landlock >= LANDLOCK_FOR_STATIC
     remedy = "rootsd confine --static -- PROGRAM" if static else "rootsd run"
     return WallProblem(f"user namespaces are forbidden here: {why}", remedy)
