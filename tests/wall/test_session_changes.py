@@ -81,22 +81,59 @@ def commit(repository: Path) -> None:
     git("commit", "--allow-empty", "-m", "outside", cwd=repository)
 
 
-def test_a_link_out_of_the_git_directory_is_gone_at_the_end(world: World) -> None:
+# What a program leaves, and whether it is taken away at the end (else, it is only reported).
+_LINKS = {
+    ".git/logs/HEAD": "{home}/.bashrc",
+    ".git/FETCH_HEAD": "../../../.bashrc",
+    ".git/COMMIT_EDITMSG": "config",
+    ".git/MERGE_MSG": "modules/lib/config",
+    ".git/objects/info/packs": "{home}/.bashrc",
+    # A branch with the name of the objects.
+    ".git/logs/refs/heads/objects/ab/x": "{home}/.bashrc",
+    ".git/modules/lib/ORIG_HEAD": "{home}/.bashrc",
+    ".git/worktrees/w/ORIG_HEAD": "{home}/.bashrc",
+    "packages/nested/.git/ORIG_HEAD": "{home}/.bashrc",
+    ".git/EARLIER": "{home}/.bashrc",  # which was a link to another file before
+}
+_ONLY_REPORTED = {
+    "new/.git/FETCH_HEAD": "{home}/.bashrc",
+    ".git/FIFO": None, ".git/HARD_LINK": None, ".git/description": None,
+}  # fmt: skip
+_HARMLESS = {".git/refs/heads/alias": "master", ".git/SQUASH_MSG": "modules/lib/HEAD"}
+
+
+def test_links_out_of_git_directories_are_gone_at_the_end_and_the_rest_is_reported(
+    world: World,
+) -> None:
+    make_repository(world.main / "packages" / "nested")
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
+    (world.main / ".git" / "EARLIER").symlink_to(world.home / "shared")
+    settings = (world.main / ".git" / "config").read_bytes()
+    own, pack = f"{world.main}/.git", f"{world.main}/.git/objects/pack"
     with world.wall() as wall:
-        plant(wall, world.main / ".git" / "logs" / "HEAD", world.bashrc)
-        plant(wall, world.main / ".git" / "FETCH_HEAD", "../../../.bashrc")
-        plant(wall, world.main / ".git" / "COMMIT_EDITMSG", "config")
-        plant(wall, world.main / ".git" / "refs" / "heads" / "alias", "master")
+        wall.run(f"[os.makedirs(f'{world.main}/a{{n}}') for n in range(600)]")
+        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
+        # A gitlink to a repository without programs.
+        add = ["git", "-C", str(world.main), "add", "packages/nested"]
+        wall.run(f"subprocess.run({add!r}, check=True)")
+        wall.run(f"os.makedirs('{own}/logs/refs/heads/objects/ab')")
+        for name, target in (_LINKS | _ONLY_REPORTED | _HARMLESS).items():
+            if target is not None:
+                plant(wall, world.main / name, target.format(home=world.home))
+        wall.run(f"os.mkfifo('{own}/FIFO'); os.link('{own}/description', '{own}/HARD_LINK')")
+        wall.run(f"open('{pack}/a', 'w').close(); os.link('{pack}/a', '{pack}/b')")
         world.end(wall)
-    assert world.found() == {
-        "main/.git/logs/HEAD": True, "main/.git/FETCH_HEAD": True,
-        "main/.git/COMMIT_EDITMSG": True,
-    }  # fmt: skip
-    before = (world.main / ".git" / "config").read_bytes()
+    assert world.found() == {f"main/{name}": name in _LINKS for name in (*_LINKS, *_ONLY_REPORTED)}
+    left = [name for name in _LINKS if (world.main / name).is_symlink()]
+    assert left == [".git/EARLIER"]
+    assert os.readlink(world.main / ".git" / "EARLIER") == str(world.home / "shared")
+    for name in (".git/HARD_LINK", *_HARMLESS):
+        assert os.path.lexists(world.main / name)
     commit(world.main)
     assert world.bashrc.read_text() == "# mine\n"
-    assert (world.main / ".git" / "config").read_bytes() == before
-    assert (world.main / ".git" / "refs" / "heads" / "alias").is_symlink()
+    assert (world.main / ".git" / "config").read_bytes() == settings
 
 
 def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: World) -> None:
@@ -106,18 +143,6 @@ def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: 
         os.kill(wall.warden_pid, signal.SIGKILL)
         commit(world.main)
     assert "outside" in world.bashrc.read_text()
-
-
-def test_undo_puts_the_links_back(world: World) -> None:
-    head = world.main / ".git" / "logs" / "HEAD"
-    with world.wall() as wall:
-        plant(wall, head, world.bashrc)
-        world.end(wall)
-    assert not head.is_symlink()
-    [report] = world.reports()
-    assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(head)]
-    assert os.readlink(head) == str(world.bashrc)
-    assert world.reports() == []
 
 
 def test_earlier_links_stay_and_are_not_reported(world: World) -> None:
@@ -135,25 +160,6 @@ def test_earlier_links_stay_and_are_not_reported(world: World) -> None:
     assert (other / ".git" / "refs").is_symlink()
 
 
-def test_links_in_submodules_worktrees_and_nested_repositories_count(world: World) -> None:
-    nested = make_repository(world.main / "packages" / "nested")
-    sub = make_repository(world.home / "sub")
-    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
-    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
-    places = [
-        nested / ".git" / "ORIG_HEAD",
-        world.main / ".git" / "modules" / "lib" / "ORIG_HEAD",
-        world.main / ".git" / "worktrees" / "w" / "ORIG_HEAD",
-        world.main / ".git" / "objects" / "info" / "packs",
-    ]
-    with world.wall() as wall:
-        for place in places:
-            plant(wall, place, world.bashrc)
-        world.end(wall)
-    assert set(world.found().values()) == {True}
-    assert [place for place in places if place.is_symlink()] == []
-
-
 def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -> None:
     tree = world.home / "src" / "tree"
     git("worktree", "add", tree, cwd=world.main)
@@ -164,47 +170,30 @@ def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -
     assert world.found() == {"main/.git/FETCH_HEAD": True}
 
 
-def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
+def test_a_git_directory_that_becomes_a_link_is_only_reported(world: World) -> None:
+    plain = world.home / "src" / "plain"
+    plain.mkdir()
     with world.wall() as wall:
-        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
-        plant(wall, world.main / "new" / ".git" / "FETCH_HEAD", world.bashrc)
-        plain = world.home / "src" / "plain"
-        plain.mkdir()
         wall.order(OrderKind.ADD, root(plain))
         plant(wall, plain / ".git", world.home / "other")
         world.end(wall)
-    assert world.found() == {"main/new/.git/FETCH_HEAD": False, "plain/.git": False}
+    assert world.found() == {"plain/.git": False}
     assert (plain / ".git").is_symlink()
 
 
-def test_a_file_that_git_made_since_does_not_stand_before_every_undo(world: World) -> None:
+def test_undo_puts_the_links_back_but_none_where_git_has_made_a_file_since(world: World) -> None:
     other = world.main / ".git" / "ORIG_HEAD"
     with world.wall() as wall:
         plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
         plant(wall, other, world.bashrc)
         world.end(wall)
+    assert not other.is_symlink()
     (world.main / ".git" / "FETCH_HEAD").write_text("made by git")
     [report] = world.reports()
     assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(other)]
+    assert os.readlink(other) == str(world.bashrc)
     assert (world.main / ".git" / "FETCH_HEAD").read_text() == "made by git"
     assert world.reports() == []
-
-
-def test_an_earlier_link_that_the_session_changed_is_as_before(world: World) -> None:
-    link = world.main / ".git" / "FETCH_HEAD"
-    link.symlink_to(world.home / "shared")
-    with world.wall() as wall:
-        plant(wall, link, world.bashrc)
-        world.end(wall)
-    assert world.found() == {"main/.git/FETCH_HEAD": True}
-    assert os.readlink(link) == str(world.home / "shared")
-
-
-def test_a_fifo_in_a_git_directory_is_reported(world: World) -> None:
-    with world.wall() as wall:
-        wall.run(f"os.mkfifo('{world.main}/.git/FETCH_HEAD')")
-        world.end(wall)
-    assert world.found() == {"main/.git/FETCH_HEAD": False}
 
 
 def test_a_link_in_a_repository_that_was_moved_is_found(world: World) -> None:
@@ -239,34 +228,6 @@ def test_links_in_a_git_directory_that_was_made_again_are_only_reported(world: W
         world.end(wall)
     assert world.found() == {"main/.git/ORIG_HEAD": False}
     assert (world.main / ".git" / "ORIG_HEAD").is_symlink()
-
-
-def test_a_branch_with_the_name_of_the_objects_hides_no_link(world: World) -> None:
-    logs = world.main / ".git" / "logs" / "refs" / "heads" / "objects" / "ab"
-    with world.wall() as wall:
-        wall.run(f"os.makedirs('{logs}')")
-        plant(wall, logs / "x", world.bashrc)
-        world.end(wall)
-    assert list(world.found().values()) == [True]
-
-
-def test_a_link_to_the_settings_of_a_submodule_counts(world: World) -> None:
-    sub = make_repository(world.home / "sub")
-    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
-    with world.wall() as wall:
-        plant(wall, world.main / ".git" / "MERGE_MSG", "modules/lib/config")
-        plant(wall, world.main / ".git" / "SQUASH_MSG", "modules/lib/HEAD")
-        world.end(wall)
-    assert world.found() == {"main/.git/MERGE_MSG": True}
-
-
-def test_new_folders_do_not_hide_a_nested_repository(world: World) -> None:
-    nested = make_repository(world.main / "packages" / "nested")
-    with world.wall() as wall:
-        wall.run(f"[os.makedirs(f'{world.main}/a{{n}}') for n in range(600)]")
-        plant(wall, nested / ".git" / "ORIG_HEAD", world.bashrc)
-        world.end(wall)
-    assert world.found() == {"main/packages/nested/.git/ORIG_HEAD": True}
 
 
 # What git obeys in a git directory, and what a program writes there.
@@ -355,35 +316,20 @@ def test_a_file_that_git_made_since_is_not_replaced_and_nothing_is_lost(world: W
     assert Path(os.fsdecode(report.place_of(fact))).read_text() == "of the program"
 
 
-def test_what_git_obeys_is_known_while_the_program_runs(world: World) -> None:
-    hook = world.main / ".git" / "hooks" / "pre-commit"
-    subprocess.run(["rm", "-rf", hook.parent], check=True)
-    hook.parent.mkdir()
-    (hook.parent / "keep.sample").touch()
-    config = world.main / ".git" / "config.worktree"
-    with world.wall() as wall:
-        write(wall, config, "[core]\n\tfsmonitor = evil\n")
-        until(lambda: "config.worktree is new" in "".join(running_findings(walls_of(world))))
-
-
 def walls_of(world: World) -> bytes:
     return os.fsencode(world.walls)
 
 
-def test_settings_of_a_sparse_checkout_stay(world: World) -> None:
+def test_settings_of_a_sparse_checkout_stay_and_an_unfinished_rebase_is_reported(
+    world: World,
+) -> None:
     config = world.main / ".git" / "config.worktree"
-    with world.wall() as wall:
-        write(wall, config, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n")
-        world.end(wall)
-    assert world.found() == {}
-    assert config.exists()
-
-
-def test_commands_in_an_unfinished_rebase_are_reported(world: World) -> None:
     todo = world.main / ".git" / "rebase-merge" / "git-rebase-todo"
     with world.wall() as wall:
+        write(wall, config, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n")
         write(wall, todo, "pick 1234 one\nexec touch /tmp/x\n")
         world.end(wall)
+    assert config.exists()
     assert world.found() == {"main/.git/rebase-merge/git-rebase-todo": False}
     [report] = world.reports()
     assert "git rebase --continue outside runs touch /tmp/x" in report.sentences()[0]
@@ -422,17 +368,6 @@ def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> Non
     assert "left by agent: " in world.reports()[1].sentences()[0]
 
 
-def test_hard_links_are_only_reported_and_packs_are_left_out(world: World) -> None:
-    with world.wall() as wall:
-        own = f"{world.main}/.git"
-        wall.run(f"os.link('{own}/description', '{own}/FETCH_HEAD')")
-        pack = f"{world.main}/.git/objects/pack"
-        wall.run(f"open('{pack}/a', 'w').close(); os.link('{pack}/a', '{pack}/b')")
-        world.end(wall)
-    assert world.found() == {"main/.git/FETCH_HEAD": False, "main/.git/description": False}
-    assert (world.main / ".git" / "FETCH_HEAD").exists()
-
-
 def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
     head = world.main / ".git" / "ORIG_HEAD"
     with world.wall() as wall:
@@ -444,15 +379,19 @@ def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
     assert not head.is_symlink()
 
 
-def test_a_link_is_known_while_the_program_runs(world: World) -> None:
+def test_what_a_program_leaves_is_known_while_it_runs(world: World) -> None:
+    def finds(text: str) -> bool:
+        return text in "".join(running_findings(walls_of(world)))
+
     with world.wall() as wall:
         plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
-        until(lambda: [*running_findings(os.fsencode(world.walls))] != [])
-        [sentence] = running_findings(os.fsencode(world.walls))
-        assert "main/.git/ORIG_HEAD is a link to" in sentence
+        until(lambda: finds("main/.git/ORIG_HEAD is a link to"))
+        config = world.main / ".git" / "config.worktree"
+        write(wall, config, "[core]\n\tfsmonitor = evil\n")
+        until(lambda: finds("config.worktree is new"))
         lock = os.open(world.walls / "agent" / "0" / "lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(lock, fcntl.LOCK_EX)  # as the warden of `rootsd confine` holds it
-        assert conclude_killed(os.fsencode(world.walls)) == []
+        assert conclude_killed(walls_of(world)) == []
         os.close(lock)
 
 
@@ -503,15 +442,6 @@ def test_git_status_runs_what_such_a_repository_names(world: World, nested: Path
     git("status", cwd=world.main)
     assert (world.home / "ran").exists()
     assert nested.exists()
-
-
-def test_a_gitlink_without_programs_is_not_reported(world: World) -> None:
-    lib = make_repository(world.main / "vendor" / "lib")
-    with world.wall() as wall:
-        wall.run(f"subprocess.run(['git', 'add', 'vendor/lib'], cwd='{world.main}', check=True)")
-        world.end(wall)
-    assert world.found() == {}
-    assert lib.exists()
 
 
 def test_what_a_link_leads_to_is_never_moved(several: World) -> None:

@@ -42,39 +42,26 @@ def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     return ConfinedRoot(os.fsencode(path), access)
 
 
-def test_a_grant_and_a_revoke_reach_a_running_program(tmp_path: Path, wall: Wall) -> None:
-    root = make_root(tmp_path / "root")
-    assert wall.error_of(f"read('{tmp_path}/root/file')") == "ENOENT"
-    assert wall.order(OrderKind.SET, root).shown == 1
-    wall.run(f"read('{tmp_path}/root/file'); make('{tmp_path}/root/new')")
-    assert wall.order(OrderKind.SET).shown == 0
-    assert wall.error_of(f"read('{tmp_path}/root/file')") == "ENOENT"
-
-
-def test_orders_add_and_remove_single_roots(tmp_path: Path, wall: Wall) -> None:
-    wall.order(OrderKind.SET, make_root(tmp_path / "a"))
-    assert wall.order(OrderKind.ADD, make_root(tmp_path / "b")).shown == 2
+def test_each_order_reaches_a_running_program(tmp_path: Path, wall: Wall) -> None:
+    a, b = make_root(tmp_path / "a", Access.READ), make_root(tmp_path / "b")
+    assert wall.error_of(f"read('{tmp_path}/a/file')") == "ENOENT"
+    assert wall.order(OrderKind.SET, a).shown == 1
+    wall.run(f"read('{tmp_path}/a/file')")
+    assert wall.error_of(f"make('{tmp_path}/a/new')") == "EROFS"
+    wall.order(OrderKind.SET, a._replace(access=Access.READ_WRITE))
+    wall.run(f"make('{tmp_path}/a/new')")
+    assert wall.order(OrderKind.ADD, b).shown == 2
     assert wall.order(OrderKind.REMOVE, paths=[tmp_path / "a"]).shown == 1
     assert wall.run(f"result = sorted(os.listdir('{tmp_path}'))") == ["b", "home"]
-
-
-def test_a_change_of_access_reaches_the_program(tmp_path: Path, wall: Wall) -> None:
-    wall.order(OrderKind.SET, make_root(tmp_path / "a", Access.READ))
-    assert wall.error_of(f"make('{tmp_path}/a/new')") == "EROFS"
-    wall.order(OrderKind.SET, make_root(tmp_path / "a"))
-    wall.run(f"make('{tmp_path}/a/new')")
-
-
-def test_a_nested_root_keeps_its_access_and_outlives_the_outer_root(
-    tmp_path: Path, wall: Wall
-) -> None:
-    outer = make_root(tmp_path / "a")
-    inner = make_root(tmp_path / "a" / "b", Access.READ)
-    wall.order(OrderKind.SET, outer, inner)
-    assert wall.error_of(f"make('{tmp_path}/a/b/new')") == "EROFS"
+    assert wall.order(OrderKind.SET).shown == 0
+    assert wall.error_of(f"read('{tmp_path}/b/file')") == "ENOENT"
+    # A root inside another one has its own access, and outlives that one.
+    inner = make_root(tmp_path / "b" / "inner", Access.READ)
+    wall.order(OrderKind.SET, b, inner)
+    assert wall.error_of(f"make('{tmp_path}/b/inner/new')") == "EROFS"
     wall.order(OrderKind.SET, inner)
-    assert wall.error_of(f"read('{tmp_path}/a/file')") == "ENOENT"
-    wall.run(f"read('{tmp_path}/a/b/file')")
+    assert wall.error_of(f"read('{tmp_path}/b/file')") == "ENOENT"
+    wall.run(f"read('{tmp_path}/b/inner/file')")
 
 
 @pytest.fixture
@@ -306,41 +293,34 @@ def test_a_protection_comes_back_after_the_file_was_replaced_outside(
 
 
 def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
-    tmp_path: Path, wall: Wall
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:
-    main = tmp_path / "main"
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run([*git, "init", "-q", main], check=True)
-    subprocess.run([*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
-    subprocess.run([*git, "-C", main, "worktree", "add", "-q", tmp_path / "tree"], check=True)
-    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), Access.READ_WRITE)
-    wall.order(OrderKind.SET, tree)
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
+    root = ConfinedRoot(os.fsencode(tree), Access.READ_WRITE)
+    wall.order(OrderKind.SET, root)
     assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
-    allowed = tree._replace(shared_git=os.fsencode(main))
-    wall.order(OrderKind.SET, allowed)
-    commit = [*git, "-C", os.fspath(tmp_path / "tree"), "commit", "-q", "--allow-empty", "-m", "2"]
-    wall.run(f"subprocess.run({commit}, check=True)")
+    wall.order(OrderKind.SET, root._replace(shared_git=checkout.path))
+    assert git_inside(wall, root.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
     assert wall.error_of(f"append('{main}/.git/config')") == "EROFS"
     forged = make_root(tmp_path / "forged")
     (tmp_path / "forged" / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
-    wall.order(OrderKind.SET, forged._replace(shared_git=os.fsencode(main)))
+    wall.order(OrderKind.SET, forged._replace(shared_git=checkout.path))
     assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
 
 
 def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
-    tmp_path: Path, wall: Wall
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:
     main, tree = tmp_path / "main", tmp_path / "tree"
-    subprocess.run(["git", "init", "-q", main], check=True)
-    subprocess.run(["git", "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
     subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
     root = ConfinedRoot(
-        os.fsencode(tree), Access.READ_WRITE, shared_git=os.fsencode(main),
+        os.fsencode(tree), Access.READ_WRITE, shared_git=checkout.path,
         shared_git_identity=identity_of(main),
     )  # fmt: skip
-    commit = ["git", "-C", os.fspath(tree), "commit", "-q", "--allow-empty", "-m", "2"]
+    commit = ("commit", "-q", "--allow-empty", "-m", "2")
     wall.order(OrderKind.SET, root)
-    wall.run(f"subprocess.run({commit}, check=True)")
+    assert git_inside(wall, root.path, *commit) == 0
     assert wall.error_of(f"make('{main}/new')") == "EROFS"
     wall.order(OrderKind.SET)
     # The same Git directory, with the same links, in another folder at that path.
@@ -352,7 +332,7 @@ def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
     assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
     known = root._replace(shared_git_identity=identity_of(main))
     assert wall.order(OrderKind.SET, known).failed == ()
-    wall.run(f"subprocess.run({commit}, check=True)")
+    assert git_inside(wall, root.path, *commit) == 0
 
 
 def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:
@@ -365,30 +345,29 @@ def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:
     wall.order(OrderKind.SET, root)
     assert wall.order(OrderKind.SET).holders == ()
     assert pid == 2
+    # A file that waits in a socket counts as held.
+    wall.order(OrderKind.SET, root)
+    wall.run(_PARKED.format(path=tmp_path / "a"))
+    assert len(wall.order(OrderKind.SET).holders) == 1
+    wall.run("PARKED.close(); OTHER.close()")
+    wall.order(OrderKind.SET, root)
+    assert wall.order(OrderKind.SET).holders == ()
 
 
-def test_with_kill_only_the_holder_ends(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    root = make_root(tmp_path / "a")
-    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
-        holding = f"CHILD = subprocess.Popen(['sleep', '1000'], stdin=open('{tmp_path}/a/file'))"
-        wall.run(holding)
-        wall.order(OrderKind.SET)
-        assert wall.run("result = CHILD.wait()") == -signal.SIGKILL
-
-
-def test_with_kill_a_holder_that_hides_its_files_ends_too(tmp_path: Path) -> None:
+def test_with_kill_only_the_holders_end_also_one_that_hides_its_files(tmp_path: Path) -> None:
     """An ordinary user cannot look into a process that is not dumpable."""
     (tmp_path / "home").mkdir()
     root = make_root(tmp_path / "a")
     hide = "import ctypes, signal; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(); signal.pause()"
     with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
         wall.run(
-            f"CHILD = subprocess.Popen([sys.executable, '-uc', '{hide}'], "
-            f"stdin=open('{tmp_path}/a/file'), stdout=subprocess.PIPE); CHILD.stdout.readline()"
+            f"CHILD = subprocess.Popen(['sleep', '1000'], stdin=open('{tmp_path}/a/file'))\n"
+            f"HIDING = subprocess.Popen([sys.executable, '-uc', '{hide}'], "
+            f"stdin=open('{tmp_path}/a/file'), stdout=subprocess.PIPE); HIDING.stdout.readline()"
         )
         wall.order(OrderKind.SET)
-        assert wall.run("result = CHILD.wait()") == -signal.SIGKILL
+        for each in ("CHILD", "HIDING"):
+            assert wall.run(f"result = {each}.wait()") == -signal.SIGKILL
 
 
 # Each process lives for an instant only, and passes the open file on to the next one. No process
@@ -435,16 +414,6 @@ def test_with_kill_no_chain_of_short_lived_processes_escapes(
             except (AssertionError, BrokenPipeError):
                 assert not is_weak  # the whole program was ended
     assert (escaped > 0) is is_weak
-
-
-def test_a_file_that_waits_in_a_socket_counts_as_held(tmp_path: Path, wall: Wall) -> None:
-    root = make_root(tmp_path / "a")
-    wall.order(OrderKind.SET, root)
-    wall.run(_PARKED.format(path=tmp_path / "a"))
-    assert len(wall.order(OrderKind.SET).holders) == 1
-    wall.run("PARKED.close(); OTHER.close()")
-    wall.order(OrderKind.SET, root)
-    assert wall.order(OrderKind.SET).holders == ()
 
 
 @pytest.mark.parametrize("victim", ["warden", "front", "program"])

@@ -25,20 +25,6 @@ def test_the_hello_names_the_client_and_its_answer_is_hidden() -> None:
     assert done.stdout == PONG
 
 
-@pytest.mark.parametrize("flag", ["--client=x", "--any-uri"])
-def test_a_daemon_without_hello_is_used_if_no_scope_was_requested(
-    flag: str,
-) -> None:
-    def refuse(daemon: Daemon) -> None:
-        hello = daemon.hear()
-        assert daemon.line() == PING
-        daemon.say(PONG, fault(hello["id"], -32601))  # in whatever order
-
-    with daemons(refuse):
-        done = run(PING, flag)
-    assert (done.stdout, done.returncode) == (PONG, 0)
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -60,20 +46,3 @@ def test_a_daemon_that_ignores_the_scope_ends_the_session_before_any_request(
         assert reason in first["error"]["message"]
         assert client.ask(2, "roots/list")["error"]["message"] == first["error"]["message"]
         assert client.leave() == 7
-
-
-def test_every_daemon_gets_the_scope_before_any_request() -> None:
-    def narrow(daemon: Daemon) -> None:
-        hello = daemon.hear()
-        scope = {"names": ["api"], "tags": ["work"], "cwd": "/"}
-        assert hello["params"] == {"version": 1, "scope": scope}
-        daemon.say(reply(hello["id"], {"version": 7, "rootsd": "99.0", "new": []}))
-        assert daemon.hear()["method"] == "ping"
-
-    def narrow_and_answer(daemon: Daemon) -> None:
-        narrow(daemon)
-        daemon.say(PONG)
-
-    with daemons(narrow, narrow_and_answer):
-        done = run(PING, "--only", "api", "--only=tag:work", "--only", "cwd")
-    assert (done.stdout, done.returncode) == (PONG, 0)

@@ -12,7 +12,6 @@ from rootsd.places.runtime_dir import find_runtime_dir
 from support.bridges import (
     HANG_GUARD_S,
     INITIALIZE,
-    META_2026,
     Converse,
     Daemon,
     answer_pings,
@@ -76,70 +75,6 @@ def test_a_request_that_crashes_every_daemon_is_given_up() -> None:
     with daemons(dying, dying, dying, answer_pings), bridge() as client:
         assert client.ask(1, "ping")["error"]["code"] == -32603
         assert client.ask(2, "ping")["result"] == {}
-        assert client.leave() == 0
-
-
-def test_handshake_and_subscriptions_are_replayed_and_changes_are_announced() -> None:
-    def first(daemon: Daemon) -> None:
-        shake_hands(daemon)
-        daemon.say(reply(daemon.hear()["id"], {}))
-        daemon.say(reply(daemon.hear()["id"], {"roots": []}))
-
-    def second(daemon: Daemon) -> None:
-        asked = daemon.hear()
-        assert asked["params"] == INITIALIZE
-        daemon.say(reply(asked["id"], {"protocolVersion": "2025-11-25"}))
-        assert daemon.hear() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        subscribed = daemon.hear()
-        assert subscribed["params"] == {"uri": URI}
-        daemon.say(reply(subscribed["id"], {}))
-        listed = daemon.hear()
-        assert listed["method"] == "roots/list"
-        daemon.say(reply(listed["id"], {"roots": []}))
-        answer_pings(daemon)
-
-    with daemons(first, second), bridge() as client:
-        assert client.ask(0, "initialize", INITIALIZE)["id"] == 0
-        client.say(notice("notifications/initialized"))
-        assert client.ask(1, "resources/subscribe", {"uri": URI})["id"] == 1
-        assert client.ask(2, "roots/list")["id"] == 2
-        assert [client.hear()["method"] for _ in range(3)] == [
-            "notifications/roots/list_changed",
-            "notifications/resources/list_changed",
-            "notifications/resources/updated",
-        ]
-        assert client.ask(3, "ping") == {"jsonrpc": "2.0", "id": 3, "result": {}}
-        assert client.leave() == 0
-        assert client.complaints() == b""
-
-
-def test_a_stream_is_reopened_under_its_id_and_acknowledged_once() -> None:
-    honoured = {"resourcesListChanged": True, "resourceSubscriptions": [URI]}
-    meta = {"io.modelcontextprotocol/subscriptionId": "s"}
-    opened = notice(
-        "notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": honoured}
-    )
-    listen = request("s", "subscriptions/listen", {"_meta": META_2026, "notifications": honoured})
-
-    def serve(daemon: Daemon) -> None:
-        assert daemon.line() == listen
-        daemon.say(opened)
-
-    def serve_on(daemon: Daemon) -> None:
-        serve(daemon)
-        answer_pings(daemon)
-
-    with daemons(serve, serve_on), bridge() as client:
-        client.say(listen)
-        assert client.hear()["method"] == "notifications/subscriptions/acknowledged"
-        news = [client.hear(), client.hear()]
-        assert [told["method"] for told in news] == [
-            "notifications/resources/list_changed",
-            "notifications/resources/updated",
-        ]
-        assert [told["params"]["_meta"] for told in news] == [meta, meta]
-        assert news[1]["params"]["uri"] == URI
-        assert client.ask(1, "ping")["result"] == {}
         assert client.leave() == 0
 
 

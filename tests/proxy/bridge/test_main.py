@@ -163,12 +163,9 @@ def test_a_client_may_probe_first_and_then_initialize() -> None:
         assert client.leave() == 0
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_an_sdk_client_sees_only_the_scope_of_its_bridge(
-    mode: str,
-) -> None:
+async def test_an_sdk_client_sees_only_the_scope_of_its_bridge() -> None:
     source = FakeSource(root("/src/api"), root("/src/web", tags=("work",)), root("/src/docs"))
     with published(source), anyio.fail_after(HANG_GUARD_S):
-        async with Client(bridged("--only", "tag:work", "--only", "docs"), mode=mode) as client:
+        async with Client(bridged("--only", "tag:work", "--only", "docs")) as client:
             names = listed(await client.call_tool("list_roots", {})).keys()
             assert names == {"web", "docs"}

@@ -238,14 +238,16 @@ def test_a_request_that_is_too_long_to_keep_is_not_replayed() -> None:
     assert step.to_daemon == b""
 
 
-def test_a_hello_without_a_scope_delays_nothing() -> None:
-    session = BridgeSession(Hello(client="x"))
+@pytest.mark.parametrize("hello", [Hello(client="x"), Hello(scope=RequestedScope(any_uri=True))])
+def test_a_hello_without_a_scope_delays_nothing(hello: Hello) -> None:
+    """An older daemon does not know it."""
+    session = BridgeSession(hello)
     say(session, request(1, "ping"), forwarded=False)
     step = session.connected()
     assert methods(step.to_daemon) == ["rootsd/hello", "ping"]
-    hello, _ = messages(step.to_daemon)
+    asked, _ = messages(step.to_daemon)
     assert session.forwards
-    assert hear(session, reply(1, {}), fault(hello["id"], -32601)) == (reply(1, {}), b"")
+    assert hear(session, reply(1, {}), fault(asked["id"], -32601)) == (reply(1, {}), b"")
 
 
 def test_requests_wait_until_each_daemon_confirms_the_scope() -> None:

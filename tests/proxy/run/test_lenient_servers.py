@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from rootsd.proxy.run.loop import ClientOutput
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.wire.jsonrpc import Malformed, parse_repaired, parse_strict
 from support.bridges import INITIALIZE, notice, reply, request
-from support.run_proxy import command, started
 from support.run_session_harness import API, SessionHarness, call, call_2026
 
 Message = dict[str, Any]
@@ -179,24 +177,6 @@ def test_long_responses_with_another_form_of_the_id_are_read_whole() -> None:
     down.flush()
     assert [json.loads(line)["id"] for line in heard.splitlines()] == [0, 7]
     assert not harness.session.pending_responses
-
-
-_SERVER = """
-import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" in asked:
-        print('{"jsonrpc":"2.0","id":"%s","result":{"a":1,"a":2},"error":null}' % asked["id"],
-              flush=True)
-"""
-
-
-def test_a_real_session_with_such_a_server_goes_on() -> None:
-    with started(command(sys.executable, "-c", _SERVER)) as client:
-        for number in range(3):
-            answer = client.ask(number, "initialize" if number == 0 else "ping")
-            assert answer == {"jsonrpc": "2.0", "id": number, "result": {"a": 2}}
-        assert client.leave() == 0
 
 
 # Requests that the client has given up

@@ -226,7 +226,18 @@ def test_help_exits_successfully(flag: str, capsys: pytest.CaptureFixture[str]) 
     assert "usage: rootsd run" in capsys.readouterr().out
 
 
-def test_an_invalid_placeholder_is_reported(
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [("s {roots:abc}", "after the colon"), ("s x{roots:--allow}", "whole argument")],
+)
+def test_an_invalid_placeholder_is_a_usage_error(
+    words: str, reason: str, rootsd_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--", *words.split()]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_an_invalid_environment_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ROOTSD_DIR", "relative")

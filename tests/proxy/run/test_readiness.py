@@ -76,26 +76,26 @@ def test_an_always_busy_server_holds_calls_only_briefly() -> None:
     assert 0.5 < opened < 0.6
 
 
-def test_a_server_that_never_asks_delays_calls_only_once() -> None:
-    gate = ReadinessGate()
+@pytest.mark.parametrize(
+    ("known", "seconds", "then"),
+    [
+        (ServerProfile.UNKNOWN, 0.25, ServerProfile.SILENT),
+        (ServerProfile.EARLY, 5.0, ServerProfile.SILENT),
+        (ServerProfile.BOTH, 5.0, ServerProfile.IN_CALLS),
+    ],
+)
+def test_a_server_that_does_not_ask_delays_calls_only_once_and_longer_if_it_is_known_to_ask(
+    known: ServerProfile, seconds: float, then: ServerProfile
+) -> None:
+    gate = ReadinessGate(known)
     gate.handshake_done(0.0)
-    gate.tick(0.24)
+    gate.tick(seconds - 0.01)
     assert gate.is_closed
-    gate.tick(0.25)
-    assert not gate.is_closed
-    assert gate.profile is ServerProfile.SILENT
-    again = ReadinessGate(gate.profile)
+    gate.tick(seconds)
+    assert (gate.is_closed, gate.profile) == (False, then)
+    again = ReadinessGate(then)
     again.handshake_done(0.0)
     assert not again.is_closed
-
-
-def test_a_server_that_is_known_to_ask_gets_more_time() -> None:
-    gate = ReadinessGate(ServerProfile.EARLY)
-    gate.handshake_done(0.0)
-    gate.tick(4.9)
-    assert gate.is_closed
-    gate.tick(5.0)
-    assert (gate.is_closed, gate.profile) == (False, ServerProfile.SILENT)
 
 
 @pytest.mark.parametrize(
@@ -245,20 +245,6 @@ def _asked_early(gate: ReadinessGate) -> None:
     gate.roots_sent(0.1, roots=1)
 
 
-def test_a_server_that_ignores_changes_still_does_after_a_restart() -> None:
-    gate = ReadinessGate()
-    gate.handshake_done(0.0)
-    _asked_early(gate)
-    gate.roots_changed(10.0)
-    gate.tick(11.0)
-    gate.handshake_done(20.0)
-    gate.roots_requested(20.1)
-    gate.roots_sent(20.1, roots=1)
-    gate.tick(gate.deadline)
-    gate.roots_changed(30.0)
-    assert (gate.is_closed, gate.stale) == (False, True)
-
-
 def test_a_server_that_nobody_can_tell_is_stale_at_once_if_it_ever_asked() -> None:
     gate = ReadinessGate()
     gate.roots_changed_untold()
@@ -284,24 +270,22 @@ def test_a_server_that_does_both_is_awaited_after_the_handshake_and_never_stale(
     assert (again.is_closed, again.stale) == (False, False)
 
 
-def test_a_server_that_stopped_asking_early_is_not_awaited_again() -> None:
-    gate = ReadinessGate(ServerProfile.BOTH)
-    gate.handshake_done(0.0)
-    gate.tick(5.0)
-    assert gate.profile is ServerProfile.IN_CALLS
-
-
-def test_after_an_ignored_change_the_next_one_holds_nothing() -> None:
+def test_after_an_ignored_change_the_next_one_holds_nothing_also_after_a_restart() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
-    gate.roots_requested(0.1)
-    gate.roots_sent(0.1, roots=1)
+    _asked_early(gate)
     gate.tick(gate.deadline)
     gate.roots_changed(10.0)
     assert gate.is_closed
     gate.tick(11.0)
     gate.roots_changed(20.0)
     assert (gate.is_closed, gate.stale) == (False, True)
-    gate.roots_requested(21.0)
+    gate.handshake_done(21.0)
+    gate.roots_requested(21.1)
+    gate.roots_sent(21.1, roots=1)
+    gate.tick(gate.deadline)
     gate.roots_changed(30.0)
+    assert (gate.is_closed, gate.stale) == (False, True)
+    gate.roots_requested(31.0)
+    gate.roots_changed(40.0)
     assert gate.is_closed, "it asks after all"

@@ -75,7 +75,8 @@ def test_without_useful_folders_the_root_of_the_working_directory_comes_first(
 
 
 def test_narrow_leaves_nothing_without_client_folders() -> None:
-    assert told(API, WEB, use=NARROW, here=b"/src/api") == []
+    for theirs in (None, ()):
+        assert told(API, WEB, use=NARROW, here=b"/src/api", theirs=theirs) == []
 
 
 def test_the_client_folders_narrow_only_if_they_should() -> None:

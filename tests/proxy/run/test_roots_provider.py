@@ -228,14 +228,6 @@ def test_a_client_without_roots_is_never_asked() -> None:
     assert harness.to_server() == []
 
 
-@pytest.mark.parametrize("result", [theirs(), theirs("/elsewhere")])
-def test_narrow_sends_only_the_clients_folders(result: object) -> None:
-    harness = SessionHarness(API, use=ClientRootsPolicy.NARROW)
-    harness.shake_hands(HAS_ROOTS)
-    harness.client(reply(asked(harness), result))
-    assert harness.list_roots() == [NOWHERE.decode()]
-
-
 def test_a_folder_outside_is_proposed_once_and_sent_after_its_approval() -> None:
     harness = SessionHarness(API)
     harness.shake_hands(HAS_ROOTS)

@@ -23,7 +23,6 @@ from support.bridges import INITIALIZE, notice, reply
 from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.polling import until
-from support.repositories import git
 from support.run_proxy import RunProxyClient, is_gone, started
 from support.wall_kills import programs_behind_wall
 
@@ -49,22 +48,12 @@ for line in sys.stdin:
     elif method == "tools/call" and message["params"]["name"] == "make a sandbox":
         status = subprocess.run(["unshare", "-Um", "true"], stderr=subprocess.DEVNULL).returncode
         send({"id": message["id"], "result": {"status": status}})
-    elif method == "tools/call" and message["params"]["name"] == "cut off":
-        nested = subprocess.Popen(
-            [sys.executable, "-c", message["params"]["arguments"]],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        send({"id": message["id"], "result": {"said": nested.stdout.readline().strip()}})
     elif method == "tools/call" and message["params"]["name"] == "append":
-        found = []
         try:
             open(message["params"]["arguments"], "a").close()
-            found.append("here")
+            send({"id": message["id"], "result": "appended"})
         except OSError:
-            pass
-        print(message["params"]["arguments"], file=nested.stdin, flush=True)
-        found += nested.stdout.readline().split()
-        send({"id": message["id"], "result": {"said": found}})
+            send({"id": message["id"], "result": "refused"})
     elif method == "tools/call":
         path = message["params"]["arguments"]
         try:
@@ -75,22 +64,7 @@ for line in sys.stdin:
     elif "result" in message:
         roots = [root["uri"].rpartition("/")[2] for root in message["result"]["roots"]]
 """
-# In a namespace of its own, it makes all mounts private by mount_setattr, and says whether it may.
-CUT_OFF = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.unshare(0x10020000) == 0
-private = struct.pack("=QQQQ", 0, 0, 1 << 18, 0)
-failed = libc.syscall(442, -100, b"/", 0x8000, private, ctypes.c_size_t(32))
-print(os.strerror(ctypes.get_errno()) if failed else "cut off", flush=True)
-for line in sys.stdin:
-    try:
-        open(line.strip(), "a").close()
-        print("there", flush=True)
-    except OSError:
-        print(flush=True)
-"""
-ROUNDS = 5
+ROUNDS = 3
 _HANG_GUARD_S = 120
 NAMES = ("alpha", "beta")
 
@@ -146,31 +120,6 @@ def wrong_answers(person: Person, client: RunProxyClient) -> int:
     return wrong
 
 
-@pytest.mark.parametrize("is_weak", [False, True])
-def test_a_namespace_of_a_server_gets_each_revoke_and_each_protection(
-    person: Person, is_weak: bool
-) -> None:
-    """The control has `--nested`, with which a server may cut its namespace off."""
-    folder = person.parent / "alpha"
-    flags = ("--nested", "--on-revoke", "kill") if is_weak else ()
-    with started(line("--confine", *flags), HOME=str(person.home)) as client:
-        client.shake_hands()
-        said = client.call(1, "cut off", CUT_OFF)["said"]
-        assert said == ("cut off" if is_weak else "Function not implemented")
-        assert client.call(2, "append", str(folder / "NOTE"))["said"] == ["here", "there"]
-        settings = str(folder / ".git" / "config")
-        assert client.call(3, "append", settings)["said"] == []
-        git("config", "a.b", "1", cwd=folder)
-        numbers = itertools.count(4)
-        until(lambda: "here" not in client.call(next(numbers), "append", settings)["said"])
-        answer = client.call(next(numbers), "append", settings)
-        assert answer["said"] == (["there"] if is_weak else [])
-        if not is_weak:
-            person.rootsd("deny", "alpha")
-            answer = client.call(next(numbers), "append", str(folder / "NOTE"))
-            assert answer["said"] == []
-
-
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -> None:
     with started(line("--confine", *flags), HOME=str(person.home)) as client:
@@ -182,7 +131,7 @@ def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -
 def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_proposed(
     person: Person,
 ) -> None:
-    """All over the one connection that its wall has."""
+    """All over the one connection that its wall has, which protects what git obeys."""
     declared = {**INITIALIZE, "capabilities": {"roots": {}}}
     opened = [{"uri": (person.parent / "beta").as_uri(), "name": "beta"}]
     with started(line("--confine"), HOME=str(person.home)) as client:
@@ -198,6 +147,8 @@ def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_propos
         assert (session["client"], session["pid"]) == ("s", client.process.pid)
         assert (wall["name"], wall["warden"]) == ("s", client.process.pid)
         assert session["given"][0]["roots"] == 1
+        for name, said in (("NOTE", "appended"), (".git/config", "refused")):
+            assert client.call(name, "append", str(person.parent / "alpha" / name)) == said
     until(lambda: call(SessionsQuery())["items"] == [])
     assert call(SessionsQuery(SessionView.HISTORY))["items"][-1]["end"] == "left"
 
@@ -212,15 +163,12 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("flags", [(), ("--static",)])
-def test_a_server_waits_for_the_daemon_and_keeps_its_roots(
-    person: Resident, flags: tuple[str, ...]
-) -> None:
+def test_a_server_waits_for_the_daemon_and_keeps_its_roots(person: Resident) -> None:
     """A call that comes meanwhile is answered by the same server, with the roots of the new
     daemon."""
     person.rootsd("approve", "beta")
     note = person.parent / "beta" / "NOTE"
-    words = line("--confine", *flags)
+    words = line("--confine")
     words[1:3] = ["-c", _SHORT_GRACE]
     with started(words, HOME=str(person.home)) as client:
         client.shake_hands()
@@ -298,17 +246,6 @@ def test_a_revoke_ends_a_static_server_at_once_and_the_next_one_answers(person: 
         assert (said["said"], said["roots"]) == ("alpha", ["alpha"])
 
 
-def test_a_static_server_gets_no_root_that_holds_a_denied_project(person: Person) -> None:
-    person.clone("alpha/inner")
-    person.run("scan")
-    person.run("approve", "beta")
-    person.run("deny", "--yes", str(person.parent / "alpha" / "inner"))
-    with started(line("--confine", "--static"), HOME=str(person.home)) as client:
-        client.shake_hands()
-        said = client.call(1, "read", str(person.parent / "alpha" / "NOTE"))
-        assert (said["said"], said["roots"]) == ("refused", ["beta"])
-
-
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_the_end_of_the_run_proxy_ends_everything(person: Person, flags: tuple[str, ...]) -> None:
     with started(line("--confine", *flags), HOME=str(person.home)) as client:
@@ -354,16 +291,15 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person
     person.run("down")
 
 
-@pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_a_denied_folder_outside_the_roots_is_gone_from_what_a_server_sees_of_the_home_folder(
-    newcomer: Person, flags: tuple[str, ...]
+    newcomer: Person,
 ) -> None:
     tool = newcomer.home / "bin" / "tool"
     newcomer.git("clone", "-q", str(newcomer.origin), str(tool))
     (tool / "NOTE").write_text("tool")
     (tool.parent / "other").write_text("other")
     numbers = itertools.count(1)
-    with started(line("--confine", *flags), HOME=str(newcomer.home)) as client:
+    with started(line("--confine"), HOME=str(newcomer.home)) as client:
         client.shake_hands()
 
         def said(path: Path) -> object:

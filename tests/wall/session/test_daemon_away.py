@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
 )
-from rootsd.wire.feed import FEED_VERSION
 from support.polling import until
 from support.roots_publisher import RootsPublisher
 from support.wall_kills import programs_behind_wall
@@ -41,7 +39,6 @@ def show(self, show=view_feed.ViewFeed._show):
     show(self)
 view_feed.ViewFeed._show = show
 """
-_LATE_ENDS = "view_feed.FollowedView.end_approvals = lambda self, now_ns: False"
 # Looks at its folder and at the other root all the time, and prints what changes.
 _PROBE = """
 import os, select, sys
@@ -156,24 +153,6 @@ def test_a_program_waits_in_its_folder_until_a_daemon_is_back(
             assert probe.line() == "0 later", "nothing has failed in between"
 
 
-def test_a_program_keeps_its_folders_if_the_next_daemon_has_another_version(
-    publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path
-) -> None:
-    publisher.publish(kept, other)
-    with _probe(tmp_path) as probe:
-        assert probe.line() == "0 before"
-        publisher.close()
-        newer = FEED_VERSION + 1
-        with RootsPublisher(publisher.rootsd_dir, version=newer):
-            why = f"this program does not speak version {newer}"
-            probe.until_told(f"{why}, so victim waits; try: start the program again")
-            until(lambda: probe.states() == {psutil.STATUS_STOPPED})
-        _replace(tmp_path / "other" / "file", "after")
-        with RootsPublisher(publisher.rootsd_dir, first=(kept, other)):
-            probe.until_told(_CONTINUES)
-            assert probe.line() == "0 after"
-
-
 def _what_is_read_after_a_smaller_view(
     publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path, leak: str
 ) -> str:
@@ -199,36 +178,6 @@ def test_control_a_program_that_continues_too_early_is_seen(
     publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path
 ) -> None:
     read = _what_is_read_after_a_smaller_view(publisher, kept, other, tmp_path, _CONTINUE_FIRST)
-    assert read == "0 secret"
-
-
-def _what_is_read_after_an_end(
-    publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path, leak: str
-) -> str:
-    """Let the approval of `other` end while no daemon answers."""
-    end_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    publisher.publish(kept, other._replace(ends_ns=end_ns))
-    with _probe(tmp_path, leak=leak) as probe:
-        assert probe.line() == "0 before"  # with a daemon, the daemon ends it
-        publisher.close()
-        probe.until_told(_WAITS)
-        _replace(tmp_path / "other" / "file", "secret")
-        ending = other._replace(ends_ns=end_ns)
-        with RootsPublisher(publisher.rootsd_dir, first=(kept, ending)):
-            probe.until_told(_CONTINUES)
-            return probe.line()
-
-
-def test_an_approval_ends_while_no_daemon_answers(
-    publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path
-) -> None:
-    assert _what_is_read_after_an_end(publisher, kept, other, tmp_path, "") == "0 gone"
-
-
-def test_control_an_approval_that_does_not_end_is_seen(
-    publisher: RootsPublisher, kept: ConfinedRoot, other: ConfinedRoot, tmp_path: Path
-) -> None:
-    read = _what_is_read_after_an_end(publisher, kept, other, tmp_path, _LATE_ENDS)
     assert read == "0 secret"
 
 
