@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import anyio
 import pytest
@@ -23,7 +22,7 @@ from rootsd.connect.servers import ServerEntry, ServerId
 from rootsd.connect.wraps import ServerWrap
 from rootsd.core.wall import WallSettings
 from support import node_packages
-from support.person import Person
+from support.person import Resident
 from support.real_servers import ROOTLESS_SERVERS, SERVERS, Server, tells_time, thinks
 from support.sizes import Sizes
 
@@ -44,22 +43,17 @@ pytestmark = [
 ]
 
 
-class Installer(Person):
+class Installer(Resident):
     """Has installed the packages for Node in their home folder."""
 
     def environment(self) -> dict[str, str]:
-        return {
-            **super().environment(),
-            "HOME": str(node_packages.HOME),
-            "ROOTSD_DIR": str(self.home / "dir"),
-        }
+        return {**super().environment(), "HOME": str(node_packages.HOME)}
 
 
-@pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installer]:
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installer]:
     """Has approved alpha, and not decided about gamma."""
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "dir"))
-    person = Installer(tmp_path)
+    person = Installer(tmp_path_factory.mktemp("installer"))
     for name in ("alpha", "gamma"):
         folder = person.clone(name)
         (folder / ".obsidian").mkdir()  # which makes it a vault

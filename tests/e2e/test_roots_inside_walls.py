@@ -184,18 +184,14 @@ def test_a_program_inside_learns_of_its_own_roots_only(person: Resident, way: st
         assert client.names() == ([] if way in _HIDING else ["alpha"])
 
 
-def test_no_root_outside_the_wall_is_resolved(person: Resident) -> None:
+def test_no_root_outside_the_wall_is_resolved_and_a_request_tells_nothing_about_it(
+    person: Resident,
+) -> None:
     with _client(person, "itself", ("--only", "alpha")) as client:
         assert '"inside": true' in client.call("resolve_root", name="alpha")
         assert '"inside": false' in client.call("resolve_root", name="beta")
         path = str(person.parent / "beta" / "README")
         assert '"inside": false' in client.call("resolve_root", path=path)
-
-
-def test_a_program_inside_can_request_a_folder_and_learns_nothing_about_it(
-    person: Resident,
-) -> None:
-    with _client(person, "itself", ("--only", "alpha")) as client:
         for name in ("gamma", "nothing"):
             path = str(person.parent / name)
             said = client.call("request_root", path=path, reason="to look", wait_seconds=0)

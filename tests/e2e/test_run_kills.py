@@ -10,12 +10,11 @@ import random
 import shlex
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support import node_packages
-from support.person import Person
+from support.person import Person, Resident
 from support.run_proxy import SCRIPTED, command, impatient_command
 from support.run_proxy_kills import Outcome, Victim, a_round, remaining_after_an_answer
 from support.sizes import Sizes
@@ -32,15 +31,23 @@ CARELESS = (
 ONE_S = 1.0
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    """Return a person with one root."""
-    person = Person(tmp_path)
+@pytest.fixture(scope="module")
+def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    """Return a person with one root, and one daemon until a test kills it."""
+    person = Resident(tmp_path_factory.mktemp("resident"))
     person.clone("api")
     person.rootsd("up", str(person.parent))
     person.rootsd("approve", "api")
     yield person
     person.run("down")
+
+
+@pytest.fixture
+def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
+    monkeypatch.setenv(
+        "ROOTSD_DIR", resident.environment()["ROOTSD_DIR"]
+    )  # the proxies look there
+    return resident
 
 
 def check(person: Person, victim: Victim, outcome: Outcome, story: object) -> None:

@@ -114,9 +114,7 @@ def test_a_file_is_written_at_its_current_position(
     assert (tmp_path / "out").read_bytes() == b"before after"
 
 
-def test_without_a_standard_output_a_write_fails(
-    pipe: tuple[int, int],
-) -> None:
+def test_without_a_standard_output_a_write_fails(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     write = stdio.make_stdout_writer()
     with pytest.raises(OSError, match="Bad file descriptor"):

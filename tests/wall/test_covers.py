@@ -12,9 +12,7 @@ from threading import Thread
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.sizes import Sizes

@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    ViewEntry,
-    ViewEntryKind,
-)
+from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer

@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    DesiredMount,
-    desired_mounts,
-)
+from rootsd.core.mount_plan import ConfinedRoot, DesiredMount, desired_mounts
 from rootsd.wall.kernel import mounted_view
 from rootsd.wall.kernel.mounted_view import MountedView
 from rootsd.wall.kernel.warden import WardenSettings

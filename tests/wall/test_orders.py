@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    FolderIdentity,
-)
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.record import BadRecord, from_json, from_line, to_line
 from rootsd.wall.kernel.orders import (
     FailedRoot,

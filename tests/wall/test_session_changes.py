@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git.facts import FactKind
 from rootsd.wall.git.session_reports import (
     SessionEnd,
@@ -196,16 +194,23 @@ def test_undo_puts_the_links_back_but_none_where_git_has_made_a_file_since(world
     assert world.reports() == []
 
 
-def test_a_link_in_a_repository_that_was_moved_is_found(world: World) -> None:
+def test_a_link_in_a_moved_repository_is_found_and_one_in_a_new_git_directory_is_left(
+    world: World,
+) -> None:
     moved = world.main.parent / "moved"
+    again = make_repository(world.main.parent / "again")
     (world.main / ".git" / "FETCH_HEAD").symlink_to(world.bashrc)  # an earlier one
-    with world.wall() as wall:
+    with world.wall(world.main, again) as wall:
         plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
         world.main.rename(moved)
-        wall.order(OrderKind.SET)
+        (again / ".git").rename(again.parent / "old")
+        git("init", "-q", cwd=again)
+        (again / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
+        wall.order(OrderKind.SET, root(again))
         world.end(wall)
-    assert world.found() == {"moved/.git/ORIG_HEAD": True}
+    assert world.found() == {"moved/.git/ORIG_HEAD": True, "again/.git/ORIG_HEAD": False}
     assert not (moved / ".git" / "ORIG_HEAD").is_symlink()
+    assert (again / ".git" / "ORIG_HEAD").is_symlink()
 
 
 def test_links_in_a_repository_that_took_the_place_of_a_root_stay(world: World) -> None:
@@ -218,16 +223,6 @@ def test_links_in_a_repository_that_took_the_place_of_a_root_stay(world: World) 
         world.end(wall)
     assert world.found() == {}
     assert (other / ".git" / "ORIG_HEAD").is_symlink()
-
-
-def test_links_in_a_git_directory_that_was_made_again_are_only_reported(world: World) -> None:
-    with world.wall() as wall:
-        (world.main / ".git").rename(world.main.parent / "old")
-        git("init", "-q", cwd=world.main)
-        (world.main / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
-        world.end(wall)
-    assert world.found() == {"main/.git/ORIG_HEAD": False}
-    assert (world.main / ".git" / "ORIG_HEAD").is_symlink()
 
 
 # What git obeys in a git directory, and what a program writes there.
@@ -407,9 +402,7 @@ def test_a_killed_session_is_reported_later_and_nothing_is_removed(world: World)
     assert head.is_symlink()
 
 
-@pytest.fixture
-def nested(world: World) -> Path:
-    """A repository that the index of the root names, made by a program inside."""
+def test_a_repository_in_the_index_whose_settings_name_programs_is_reported(world: World) -> None:
     lib = world.main / "vendor" / "lib"
     program = f"touch {world.home}/ran; false"
     with world.wall() as wall:
@@ -421,27 +414,16 @@ def nested(world: World) -> Path:
         ):
             wall.run(f"subprocess.run({line!r}, shell=True, check=True)")
         world.end(wall)
-    return lib
-
-
-def test_a_repository_in_the_index_whose_settings_name_programs_is_reported(
-    world: World, nested: Path
-) -> None:
     assert world.found() == {"main/vendor/lib": False}
     [report] = world.reports()
     assert "core.fsmonitor = touch" in report.sentences()[0]
     with world.wall() as wall:  # the next session did not make it
         world.end(wall)
     assert len(world.reports()) == 1
-    assert nested.exists()
-
-
-def test_git_status_runs_what_such_a_repository_names(world: World, nested: Path) -> None:
-    """The control: the report is about something real."""
+    # The control: the report is about something real.
     (world.home / "ran").unlink(missing_ok=True)
     git("status", cwd=world.main)
     assert (world.home / "ran").exists()
-    assert nested.exists()
 
 
 def test_what_a_link_leads_to_is_never_moved(several: World) -> None:

@@ -14,10 +14,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    FolderIdentity,
-)
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST

@@ -13,10 +13,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    FolderIdentity,
-)
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.folder_identity import identity_of

@@ -16,9 +16,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until

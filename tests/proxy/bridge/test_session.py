@@ -220,9 +220,7 @@ def test_the_bridges_own_errors_join_the_answers_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize("members", [(b"7",), (b"7", notice("n"))])
-def test_a_batch_without_requests_is_answered_without_a_daemon(
-    members: tuple[bytes, ...],
-) -> None:
+def test_a_batch_without_requests_is_answered_without_a_daemon(members: tuple[bytes, ...]) -> None:
     answers = in_one_line(BridgeSession().from_client(batch(*members).strip(), forwarded=False))
     assert [each["error"]["code"] for each in answers] == [-32600]
 
@@ -356,9 +354,7 @@ class _World:
 
 
 @given(st.lists(EVENTS, max_size=40))
-def test_every_id_is_answered_once_across_any_losses(
-    events: list[tuple[str, Any, Any]],
-) -> None:
+def test_every_id_is_answered_once_across_any_losses(events: list[tuple[str, Any, Any]]) -> None:
     world = _World()
     for kind, first, second in events:
         match kind:

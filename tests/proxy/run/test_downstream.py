@@ -145,9 +145,7 @@ def test_the_last_line_may_lack_its_newline(way: Way) -> None:
     assert way.server(line, b"") == line + b"\n"
 
 
-def test_unread_output_stays_until_the_client_is_gone(
-    way: Way,
-) -> None:
+def test_unread_output_stays_until_the_client_is_gone(way: Way) -> None:
     way.room = 10
     line = notice("notifications/x")
     assert way.server(line) == line[:20], "it was offered twice"

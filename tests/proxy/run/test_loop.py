@@ -216,9 +216,7 @@ def test_a_stubborn_server_ends_when_its_client_is_gone() -> None:
 
 
 @pytest.mark.parametrize("call", [("hang", None), ("babble", "roots/list")])
-def test_end_of_input_ends_a_proxy_whose_server_hangs_or_floods(
-    call: tuple[str, object],
-) -> None:
+def test_end_of_input_ends_a_proxy_whose_server_hangs_or_floods(call: tuple[str, object]) -> None:
     with published(FakeSource(API)), started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         server = client.server()
@@ -282,10 +280,7 @@ def test_the_servers_stderr_is_not_touched() -> None:
 def test_a_session_goes_on_if_nobody_reads_its_messages() -> None:
     """Each kind of standard error that takes no message: test_stdio.py."""
     line = (*ROOTSD, "run", "--", *SCRIPTED)
-    with (
-        published(FakeSource(API)),
-        started_unread(UnreadErrors.NO_READER, line) as client,
-    ):
+    with published(FakeSource(API)), started_unread(UnreadErrors.NO_READER, line) as client:
         client.shake_hands()
         for number in range(5):
             client.say(b"not JSON\n")
@@ -336,10 +331,7 @@ def test_a_server_never_gets_a_socket_of_its_proxy_as_standard_error() -> None:
         assert "/dev/null" in error
 
 
-@pytest.mark.parametrize(
-    ("server", "status"),
-    [("/", 126), ("\x1b[31m", 127)],
-)
+@pytest.mark.parametrize(("server", "status"), [("/", 126), ("\x1b[31m", 127)])
 def test_a_failed_start_gives_the_exit_status_of_shells(
     server: str, status: int, tmp_path: Path
 ) -> None:

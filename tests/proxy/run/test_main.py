@@ -11,12 +11,7 @@ import pytest
 
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.run.main import main
-from rootsd.proxy.run.options import (
-    ConfinePolicy,
-    RunOptions,
-    RunUsageError,
-    parse_arguments,
-)
+from rootsd.proxy.run.options import ConfinePolicy, RunOptions, RunUsageError, parse_arguments
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wall.session.options import WALL_FLAGS, ConfineOptions, Opening
 
@@ -78,42 +73,34 @@ def test_an_option_of_the_wall_needs_a_wall(
     assert f"{flag} needs --confine" in capsys.readouterr().err
 
 
-def a_configuration(rootsd_dir: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "platform", "status", "said"),
+    [
+        (
+            "default = true", "darwin", 7,
+            ("Linux only", "try: rootsd doctor, or rootsd run --no-confine"),
+        ),
+        ("default = true", "linux", 69, ("rootsd up, or rootsd run --no-confine",)),  # no daemon
+        ("default = 1", "linux", 78, ("rootsd run --no-confine",)),
+        ("default", "linux", 78, ("rootsd run --no-confine",)),
+    ],
+)  # fmt: skip
+def test_where_no_wall_can_be_built_the_default_starts_no_server(
+    rootsd_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    platform: str,
+    status: int,
+    said: tuple[str, ...],
+) -> None:
     (rootsd_dir / "config").mkdir(parents=True)
-    (rootsd_dir / "config" / "config.toml").write_text(text)
-
-
-def test_where_the_wall_cannot_work_the_default_starts_no_server(
-    rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a_configuration(rootsd_dir, "[confine]\ndefault = true\n")
-    monkeypatch.setattr("sys.platform", "darwin")
+    (rootsd_dir / "config" / "config.toml").write_text(f"[confine]\n{text}\n")
+    monkeypatch.setattr("sys.platform", platform)
     started = rootsd_dir / "started"
-    assert main(["--", "touch", str(started)]) == 7
+    assert main(["--", "touch", str(started)]) == status
     error = capsys.readouterr().err
-    assert "Linux only" in error
-    assert "try: rootsd doctor, or rootsd run --no-confine" in error
-    assert not started.exists()
-
-
-def test_without_a_daemon_the_default_starts_no_server(
-    rootsd_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a_configuration(rootsd_dir, "[confine]\ndefault = true\n")
-    started = rootsd_dir / "started"
-    assert main(["--", "touch", str(started)]) == 69
-    assert "rootsd up, or rootsd run --no-confine" in capsys.readouterr().err
-    assert not started.exists()
-
-
-@pytest.mark.parametrize("text", ["[confine]\ndefault = 1", "[confine", "confine = true"])
-def test_a_wrong_configuration_of_the_wall_starts_no_server(
-    rootsd_dir: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a_configuration(rootsd_dir, text)
-    started = rootsd_dir / "started"
-    assert main(["--", "touch", str(started)]) == 78
-    assert "rootsd run --no-confine" in capsys.readouterr().err
+    assert [each for each in said if each not in error] == []
     assert not started.exists()
 
 

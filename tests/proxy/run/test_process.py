@@ -59,9 +59,7 @@ def test_it_inherits_the_environment_and_the_additions(
 
 
 @pytest.mark.needs("linux")
-def test_it_is_busy_only_while_it_works(
-    servers: list[ServerProcess],
-) -> None:
+def test_it_is_busy_only_while_it_works(servers: list[ServerProcess]) -> None:
     server = start(servers, "input()\nwhile True: pass")
     until(lambda: not server.is_busy())
     server.write(bytearray(b"go on\n"))

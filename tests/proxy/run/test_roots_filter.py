@@ -10,11 +10,7 @@ from rootsd.core.paths import contains
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter
 
-AUTO, NARROW, REPORT = (
-    ClientRootsPolicy.AUTO,
-    ClientRootsPolicy.NARROW,
-    ClientRootsPolicy.REPORT,
-)
+AUTO, NARROW, REPORT = (ClientRootsPolicy.AUTO, ClientRootsPolicy.NARROW, ClientRootsPolicy.REPORT)
 API, WEB = RootFolder(b"/src/api", "api"), RootFolder(b"/src/web", "web")
 READ = RootFolder(b"/src/read", "read", writable=False)
 INNER = RootFolder(b"/src/api/inner", "inner")

@@ -52,9 +52,7 @@ def test_a_malformed_request_is_left_to_the_server(value: object) -> None:
 
 
 @pytest.mark.parametrize("state", [..., "v1.x", "", {"a": [1]}, None])
-def test_a_roots_only_question_is_answered_by_a_hidden_retry(
-    state: object,
-) -> None:
+def test_a_roots_only_question_is_answered_by_a_hidden_retry(state: object) -> None:
     harness = SessionHarness(API, WEB)
     harness.client(call_2026(0, n=1.10))
     harness.raw_to_server()

@@ -77,9 +77,7 @@ def test_a_malformed_initialize_is_left_to_the_server(params: object) -> None:
 
 
 @pytest.mark.parametrize("id_", [0, 1, "0", "", -7])
-def test_a_roots_request_is_answered_under_its_id_without_the_client(
-    id_: object,
-) -> None:
+def test_a_roots_request_is_answered_under_its_id_without_the_client(id_: object) -> None:
     harness = SessionHarness(API, WEB)
     harness.shake_hands()
     harness.client(request(id_, "ping"))  # the same id the other way round is no matter
@@ -89,9 +87,7 @@ def test_a_roots_request_is_answered_under_its_id_without_the_client(
 
 
 @pytest.mark.parametrize("profile", ServerProfile)
-def test_a_slow_server_gets_its_roots_before_the_first_call(
-    profile: ServerProfile,
-) -> None:
+def test_a_slow_server_gets_its_roots_before_the_first_call(profile: ServerProfile) -> None:
     harness = SessionHarness(API, profile=profile)
     harness.client(
         request("i", "initialize", {"capabilities": {}}),

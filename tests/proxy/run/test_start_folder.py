@@ -47,10 +47,7 @@ def test_a_silent_server_leaves_a_folder_that_is_denied_and_enters_one_that_is_a
     (tmp_path / "api").mkdir()
     api = root(f"{tmp_path}/api")
     line = command(*SCRIPTED, "--deaf")
-    with (
-        published(FakeSource(api)) as roots,
-        started(line, cwd=tmp_path / "api") as client,
-    ):
+    with published(FakeSource(api)) as roots, started(line, cwd=tmp_path / "api") as client:
         client.shake_hands()
         assert client.call(0, "started")["folder"] == f"{tmp_path}/api"
         roots.set()

@@ -265,9 +265,7 @@ def secret_in(person: Person) -> Path:
     return inner / "SECRET"
 
 
-def test_a_root_with_a_denied_project_is_a_root_and_the_project_is_masked(
-    person: Person,
-) -> None:
+def test_a_root_with_a_denied_project_is_a_root_and_the_project_is_masked(person: Person) -> None:
     secret = secret_in(person)
     with started(line("--confine"), HOME=str(person.home)) as client:
         client.shake_hands()

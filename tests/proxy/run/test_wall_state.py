@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.record import from_line, to_line
 from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.link.connect import NotRunning
@@ -25,12 +23,7 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
 from rootsd.proxy.run.wall import ServerWall, WardenLost
-from rootsd.wall.kernel.orders import (
-    FailedRoot,
-    OrderKind,
-    WardenOrder,
-    WardenReport,
-)
+from rootsd.wall.kernel.orders import FailedRoot, OrderKind, WardenOrder, WardenReport
 from rootsd.wall.kernel.warden import Warden
 from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.main import OwnedWall

@@ -13,10 +13,7 @@ from rootsd.agents import files_with
 from rootsd.agents.forms.state import OwnSandbox
 from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-    ViewEntryKind,
-)
+from rootsd.core.mount_plan import ConfinedRoot, ViewEntryKind
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 
 

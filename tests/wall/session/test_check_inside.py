@@ -56,16 +56,11 @@ def paths(person: Person, end: str = "/file") -> list[str]:
     return [f"{person.parent}/{name}{end}" for name in NAMES]
 
 
-def test_inside_a_path_is_in_a_root_or_not_known(person: Person) -> None:
+def test_inside_a_path_is_in_a_root_or_not_known_also_in_json(person: Person) -> None:
     outside = [person.run("check", path).returncode for path in paths(person)]
     assert outside == [OK, OK, PENDING, DENIED, NOT_KNOWN]
-    inside = statuses(confine(person, check(), *paths(person)))
-    assert inside == [OK, OK, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN]
     writable = confine(person, check("--write"), *paths(person)[:2])
     assert statuses(writable) == [OK, DENIED]
-
-
-def test_inside_the_json_answer_has_no_more_information(person: Person) -> None:
     done = confine(person, check("--json"), *paths(person, ""))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     told = []

@@ -13,9 +13,7 @@ import pexpect
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from support import preloaded
 from support.polling import until
 from support.roots_publisher import RootsPublisher
@@ -77,14 +75,20 @@ def test_a_program_gets_its_folder_and_its_status_comes_back(
     assert (hello["client"], hello["scope"]["workspace"]) == ("sh", str(tmp_path / "root"))
 
 
+@pytest.mark.parametrize("flags", [(), ("--static",)])
 @pytest.mark.parametrize(
     ("words", "status"),
-    [(("no-such-program",), 127), (("/etc/hostname",), 126), (("sh", "-c", "kill -9 $$"), 137)],
-)
+    [(("no-such-program",), 127), (("/etc/hostname",), 126), (("sh", "-c", "kill -9 $$"), 137),
+     (("sh", "-c", "exit 7"), 7)],
+)  # fmt: skip
 def test_the_exit_statuses_are_those_of_a_shell(
-    publisher: RootsPublisher, home: Path, words: tuple[str, ...], status: int
+    publisher: RootsPublisher,
+    home: Path,
+    words: tuple[str, ...],
+    status: int,
+    flags: tuple[str, ...],
 ) -> None:
-    assert confine("--", *words, cwd=home).returncode == status
+    assert confine(*flags, "--", *words, cwd=home).returncode == status
 
 
 def test_the_view_is_printed_with_reasons(
@@ -134,12 +138,13 @@ def test_the_environment_leads_to_no_socket_outside(
     assert {"TOKEN=kept", "ROOTSD_CONFINED=agent"} <= set(lines)
 
 
+@pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_kept_changes_stay_with_the_name_and_not_outside(
-    publisher: RootsPublisher, home: Path
+    publisher: RootsPublisher, home: Path, flags: tuple[str, ...]
 ) -> None:
     (home / ".agent").mkdir()
     (home / ".agent" / "state").write_text("outside\n")
-    keep = ("--keep", str(home / ".agent"))
+    keep = (*flags, "--keep", str(home / ".agent"))
     write = "cat ~/.agent/state; echo inside > ~/.agent/state"
     assert confine(*keep, "--name", "a", "--", "sh", "-c", write, cwd=home).stdout == "outside\n"
     assert confine(*keep, "--name", "a", "--", "sh", "-c", write, cwd=home).stdout == "inside\n"

@@ -14,9 +14,7 @@ import psutil
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from support.polling import until
 from support.roots_publisher import RootsPublisher
 from support.wall_kills import programs_behind_wall

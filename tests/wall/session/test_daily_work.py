@@ -15,9 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import Opening
 from support import git_hosts, preloaded

@@ -9,7 +9,6 @@ import errno
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,23 +27,12 @@ from support.older_kernel import (
     UNSHARE,
     words_for,
 )
-from support.roots_publisher import RootsPublisher
 
-pytestmark = [pytest.mark.needs("wall")]
+pytestmark = [pytest.mark.needs("wall"), pytest.mark.usefixtures("publisher")]
 
 _HANG_GUARD_S = 120
 _MACHINE = platform.machine()
 _STARTED = "the program has started"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    with RootsPublisher(tmp_path / "rootsd"):
-        yield home
 
 
 def confine(

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from support.node_packages import TOP
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes

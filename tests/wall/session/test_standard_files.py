@@ -19,9 +19,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.errors import Exit
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.terminal import read_now
 from rootsd.wall.view.standard_files import refused_kind
 from support.polling import until
@@ -98,30 +96,22 @@ class UserShell:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("home", "root"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    return tmp_path / "root"
+def root(tmp_path: Path, publisher: RootsPublisher) -> Path:
+    root = tmp_path / "root"
+    root.mkdir()
+    publisher.publish(ConfinedRoot(os.fsencode(root), Access.READ_WRITE))
+    return root
 
 
 @pytest.fixture
-def publisher(root: Path, tmp_path: Path) -> Iterator[RootsPublisher]:
-    with RootsPublisher(tmp_path / "rootsd") as publisher:
-        publisher.publish(ConfinedRoot(os.fsencode(root), Access.READ_WRITE))
-        yield publisher
-
-
-@pytest.fixture
-def shell(root: Path, publisher: RootsPublisher) -> Iterator[UserShell]:
+def shell(root: Path) -> Iterator[UserShell]:
     shell = UserShell(root)
     yield shell
     shell.close()
 
 
 @pytest.fixture
-def shell_of_another_user(root: Path, publisher: RootsPublisher) -> Iterator[UserShell]:
+def shell_of_another_user(root: Path) -> Iterator[UserShell]:
     """A shell as after `su`: its terminal may not be opened again by name."""
     lose, prefix = 'chmod 000 "$(tty)"', []
     if os.geteuid() == 0:
@@ -260,7 +250,7 @@ def test_a_closed_standard_file_is_no_descriptor_of_rootsd(shell: UserShell, roo
     assert (found[0], found[2]) == (expected, expected)
 
 
-def test_large_binary_data_passes_unchanged(root: Path, publisher: RootsPublisher) -> None:
+def test_large_binary_data_passes_unchanged(root: Path) -> None:
     data = bytes(range(256)) * 20_000
     done = subprocess.run(
         [sys.executable, "-m", "rootsd", "confine", "--", "cat"],
@@ -309,7 +299,7 @@ def test_what_leads_elsewhere_is_refused() -> None:
         assert [kind[:7] for kind in kinds] == ["a folde", "a path ", "not a f"]
 
 
-def test_a_refused_file_is_named(root: Path, publisher: RootsPublisher) -> None:
+def test_a_refused_file_is_named(root: Path) -> None:
     with socket.socket(socket.AF_INET) as network:
         done = subprocess.run(
             [sys.executable, "-m", "rootsd", "confine", "--", "touch", "started"],

@@ -13,9 +13,7 @@ import pytest
 import rootsd as rootsd_package
 from rootsd.core.access import Access
 from rootsd.core.errors import Exit
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
@@ -95,17 +93,6 @@ def test_the_daemon_learns_the_engine_and_the_start_lists_its_gaps(
         assert word in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [(("no-such-program",), 127), (("/etc/hostname",), 126), (("sh", "-c", "kill -9 $$"), 137),
-     (("sh", "-c", "exit 7"), 7)],
-)  # fmt: skip
-def test_the_exit_statuses_of_a_static_wall_are_those_of_a_shell(
-    root: ConfinedRoot, home: Path, words: tuple[str, ...], status: int
-) -> None:
-    assert rootsd("confine", "--static", "--", *words, cwd=home).returncode == status
-
-
 def test_show_names_the_engine_and_the_missing_parts(
     publisher: RootsPublisher, root: ConfinedRoot, home: Path
 ) -> None:
@@ -123,17 +110,6 @@ def test_the_network_can_be_closed_without_namespaces(root: ConfinedRoot, home: 
     words = ("--", "python3", "-c", "import socket; socket.socket(socket.AF_INET)")
     assert rootsd("confine", "--static", *words, cwd=home).returncode == 0
     assert rootsd("confine", "--static", "--no-network", *words, cwd=home).returncode == 1
-
-
-def test_kept_changes_stay_with_the_name(root: ConfinedRoot, home: Path) -> None:
-    (home / ".agent").mkdir()
-    (home / ".agent" / "state").write_text("outside\n")
-    keep = ("confine", "--static", "--keep", str(home / ".agent"))
-    write = ("--", "sh", "-c", "cat ~/.agent/state; echo inside > ~/.agent/state")
-    assert rootsd(*keep, "--name", "a", *write, cwd=home).stdout == "outside\n"
-    assert rootsd(*keep, "--name", "a", *write, cwd=home).stdout == "inside\n"
-    assert rootsd(*keep, "--name", "b", *write, cwd=home).stdout == "outside\n"
-    assert (home / ".agent" / "state").read_text() == "outside\n"
 
 
 def test_inside_rootsd_says_why_it_cannot_reach_the_daemon(root: ConfinedRoot, home: Path) -> None:

@@ -12,9 +12,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session import view_feed
@@ -178,9 +176,7 @@ def test_a_denial_before_a_wrong_change_is_applied(
 
 
 def test_after_a_view_that_is_too_long_the_programs_stop_until_a_shorter_one(
-    publisher: RootsPublisher,
-    follow: Callable[[], Following],
-    monkeypatch: pytest.MonkeyPatch,
+    publisher: RootsPublisher, follow: Callable[[], Following], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed, "MAX_FEED_LINE_BYTES", 1_000)
     publisher.publish(API)
