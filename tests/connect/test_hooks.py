@@ -66,7 +66,7 @@ def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: s
     assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
     for event in DIALECTS[name].events:
         assert value["hooks"][event] == [hook_entry(known, HookUse.YES, command)]
-    assert wiring.state().hook is HookUse.YES
+    assert wiring.state().ours.hook is HookUse.YES
     wiring.take_back(None)
     assert (os.listdir(client_home.path), client_home.record.names()) == ([], [])
 
@@ -96,11 +96,11 @@ def test_a_strict_hook_refuses_calls_whose_hook_fails(client_home: ClientHome) -
     [entry] = json.loads(file.read_text())["hooks"]["PreToolUse"][0]["hooks"]
     assert entry["command"] == f"{ROOTSD} hook claude-code --strict"
     assert entry["onFailure"] == "block"
-    assert wiring.state().hook is HookUse.STRICT
+    assert wiring.state().ours.hook is HookUse.STRICT
     assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
     wiring.connect(wiring.wish_again(HOOKED), Consent.NONE)
     assert file.read_text() == plain
-    assert wiring.state().hook is HookUse.YES
+    assert wiring.state().ours.hook is HookUse.YES
 
 
 def test_a_strict_hook_without_a_record_is_removed_first(client_home: ClientHome) -> None:
@@ -117,7 +117,7 @@ def test_a_strict_hook_without_a_record_is_removed_first(client_home: ClientHome
 def test_a_client_without_strict_hooks_gets_a_plain_one(client_home: ClientHome) -> None:
     wiring = client_home.wiring("codex")
     wiring.connect(replace(WISH, hook=HookUse.STRICT), Consent.NONE)
-    assert wiring.state().hook is HookUse.YES
+    assert wiring.state().ours.hook is HookUse.YES
     assert "strict" not in file_of(client_home, "codex").read_text()
 
 
@@ -135,15 +135,15 @@ def test_the_programs_of_hooks_are_found(client_home: ClientHome) -> None:
 def test_hook_and_tools_share_a_file_and_are_told_apart(client_home: ClientHome) -> None:
     wiring = client_home.wiring("claude-code")
     wiring.connect(HOOKED, Consent.NONE)
-    assert wiring.state().tools is ToolAccess.ASK
+    assert wiring.state().ours.tools is ToolAccess.ASK
     tools = wiring.wish_again(replace(WISH, tools=ToolAccess.ALLOW))
     wiring.connect(tools, Consent.NONE)
-    assert (wiring.state().tools, wiring.state().hook) == (ToolAccess.ALLOW, HookUse.YES)
+    assert (wiring.state().ours.tools, wiring.state().ours.hook) == (ToolAccess.ALLOW, HookUse.YES)
     value = json.loads(file_of(client_home, "claude-code").read_text())
     assert (len(value["permissions"]["allow"]), len(value["hooks"]["PreToolUse"])) == (3, 1)
     assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
     wiring.connect(replace(WISH, tools=ToolAccess.ALLOW), Consent.NONE)
-    assert (wiring.state().tools, wiring.state().hook) == (ToolAccess.ALLOW, HookUse.NO)
+    assert (wiring.state().ours.tools, wiring.state().ours.hook) == (ToolAccess.ALLOW, HookUse.NO)
 
 
 def test_a_command_in_an_awkward_place_is_quoted(client_home: ClientHome) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from rootsd.connect.base import HookUse, McpClient
-from rootsd.connect.client_files import ToolAccess, Wired
+from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.edits import AddedEntry, Change, take_back
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
-from rootsd.connect.wiring import ClientWiring, Consent, WiringWish
+from rootsd.connect.wiring import ClientWiring, Consent
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.core.errors import RootsdError
 from rootsd.settings.errors import NotEditable
@@ -139,7 +139,7 @@ class History:
     def _connect(self, tools: ToolAccess, names: Sequence[ServerId]) -> None:
         wraps = {name: ServerWrap(self._random.choice(list(WrapMode))) for name in names}
         hook = self._random.choice(list(HookUse))
-        wish = WiringWish(self._random.choice(COMMANDS), tools, wraps, hook=hook)
+        wish = Wiring(self._random.choice(COMMANDS), tools, wraps, hook=hook)
         wiring = self._wiring()
         self.steps.append(f"connect {tools.value} {hook.value} {list(wraps)}")
         try:
@@ -153,8 +153,8 @@ class History:
         state = wiring.state()
         if state.wired is Wired.YES:
             self.steps.append("unwrap")
-            wiring.take_back(WiringWish(state.rootsd, state.tools, hook=state.hook))
-            assert self._wiring().state().wrapped == {}
+            wiring.take_back(Wiring(state.ours.rootsd, state.ours.tools, hook=state.ours.hook))
+            assert self._wiring().state().ours.wraps == {}
 
     def sync(self) -> None:
         """Sync the decisions to the client."""
@@ -200,7 +200,7 @@ class History:
         damaged = f"{text}\n]]"
         self._settings.write_bytes(damaged.encode())
         with pytest.raises(NotEditable):
-            self._wiring().connect(WiringWish(COMMANDS[0]), Consent.NONE)
+            self._wiring().connect(Wiring(COMMANDS[0]), Consent.NONE)
         if str(self._settings) in self._home.record.files(self._facts.name):
             with pytest.raises(NotEditable):
                 self._wiring().take_back(None)

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from rootsd.connect.base import HookUse
-from rootsd.connect.client_files import ToolAccess, Wired
+from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
-from rootsd.connect.wiring import ClientWiring, Consent, WiringIncomplete, WiringWish
+from rootsd.connect.wiring import ClientWiring, Consent, WiringIncomplete
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
@@ -49,7 +49,7 @@ GOOSE = "# top\nextensions:\n  # dev\n  files:\n    cmd: npx\n    args: [x]\n"
 CONTINUE = "name: mine\nmcpServers:\n- name: files\n  command: npx # c\n"
 CLINE = '{"mcpServers": {"old": {"command": "npx"}, "new": {"transport": {"command": "npx"}}}}'
 FILES = ServerId("files")
-WRAPPED = WiringWish(ROOTSD, wraps={FILES: ServerWrap(WrapMode.CONFINED)})
+WRAPPED = Wiring(ROOTSD, wraps={FILES: ServerWrap(WrapMode.CONFINED)})
 TEXTS = {
     "gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE, "goose": GOOSE,
     "continue": CONTINUE,
@@ -83,13 +83,13 @@ def entry_of(file: Path, *keys: str) -> object:
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("wish", [WISH, WRAPPED], ids=["plain", "wrapped"])
 def test_an_untouched_file_is_restored_byte_for_byte(
-    client_home: ClientHome, name: str, wish: WiringWish
+    client_home: ClientHome, name: str, wish: Wiring
 ) -> None:
     file = client_home.settings(name, TEXTS[name])
     file.chmod(0o640)
     wiring = client_home.wiring(name)
     wiring.connect(wish, Consent.NONE)
-    assert (wiring.state().wired, wiring.state().wrapped) == (Wired.YES, wish.wraps)
+    assert (wiring.state().wired, wiring.state().ours.wraps) == (Wired.YES, wish.wraps)
     assert file.read_bytes() != TEXTS[name].encode()
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     wiring.take_back(None)
@@ -118,11 +118,11 @@ def test_the_entry_sets_the_variables_that_lead_to_the_daemon(
 ) -> None:
     wiring = client_home.wiring(name)
     variables = {"ROOTSD_DIR": "/tmp/a b"}
-    wiring.connect(WiringWish(ROOTSD, variables=variables), Consent.NONE)
-    assert wiring.state().variables == variables
+    wiring.connect(Wiring(ROOTSD, variables=variables), Consent.NONE)
+    assert wiring.state().ours.variables == variables
     assert "ROOTSD_DIR" in wiring.settings.read_text()
     wiring.connect(wiring.wish_again(WISH), Consent.NONE)
-    assert wiring.state().variables == {}
+    assert wiring.state().ours.variables == {}
     assert "ROOTSD_DIR" not in wiring.settings.read_text()
     wiring.take_back(None)
     assert not wiring.settings.exists()
@@ -157,7 +157,7 @@ def test_a_container_that_held_a_persons_server_meanwhile_is_removed(
     wiring.connect(WISH, Consent.NONE)
     text = file.read_text()
     file.write_text(text.replace('{"rootsd"', '{"mine": {"command": "x"}, "rootsd"'))
-    wiring.connect(WiringWish("/new/rootsd"), Consent.NONE)
+    wiring.connect(Wiring("/new/rootsd"), Consent.NONE)
     file.write_text(file.read_text().replace('"mine": {"command": "x"}, ', ""))
     wiring.take_back(None)
     assert file.read_text() == '{"a": 1}'
@@ -181,9 +181,9 @@ def test_a_later_connect_keeps_wrapped_servers_and_writes_the_new_command(
 ) -> None:
     file = client_home.settings("opencode", OPENCODE)
     wiring = client_home.wiring("opencode")
-    wiring.connect(WiringWish(ROOTSD, wraps={FILES: ServerWrap(WrapMode.OPEN)}), Consent.NONE)
-    wiring.connect(wiring.wish_again(WiringWish("/new/rootsd")), Consent.NONE)
-    assert wiring.state().wrapped == {FILES: ServerWrap(WrapMode.OPEN)}
+    wiring.connect(Wiring(ROOTSD, wraps={FILES: ServerWrap(WrapMode.OPEN)}), Consent.NONE)
+    wiring.connect(wiring.wish_again(Wiring("/new/rootsd")), Consent.NONE)
+    assert wiring.state().ours.wraps == {FILES: ServerWrap(WrapMode.OPEN)}
     assert entry_of(file, "mcp", "files", "command") == [
         "/new/rootsd", "run", "--no-confine", "--", "npx", "x",
     ]  # fmt: skip
@@ -209,7 +209,7 @@ def test_both_forms_of_an_entry_are_wrapped(client_home: ClientHome) -> None:
     file = client_home.settings("cline", CLINE)
     wiring = client_home.wiring("cline")
     modes = {ServerId(name): ServerWrap(WrapMode.OPEN) for name in ("old", "new")}
-    wiring.connect(WiringWish(ROOTSD, wraps=modes), Consent.NONE)
+    wiring.connect(Wiring(ROOTSD, wraps=modes), Consent.NONE)
     command = {"command": ROOTSD, "args": ["run", "--no-confine", "--", "npx"]}
     assert entry_of(file, "mcpServers", "old") == {**command, "timeout": 60}
     assert entry_of(file, "mcpServers", "new") == {"transport": command, "timeout": 60}
@@ -315,7 +315,7 @@ def test_another_server_of_our_name_is_not_replaced(client_home: ClientHome) -> 
 def test_tools_are_allowed_in_the_entry_or_in_a_list_of_another_file(
     client_home: ClientHome,
 ) -> None:
-    wish = WiringWish(ROOTSD, ToolAccess.ALLOW)
+    wish = Wiring(ROOTSD, ToolAccess.ALLOW)
     gemini = client_home.wiring("gemini")
     gemini.connect(wish, Consent.NONE)
     assert entry_of(gemini.settings, "mcpServers", "rootsd", "trust") is True
@@ -329,7 +329,7 @@ def test_tools_are_allowed_in_the_entry_or_in_a_list_of_another_file(
         "mcp__rootsd__list_roots", "Bash(ls)", "mcp__rootsd__resolve_root",
         "mcp__rootsd__request_root",
     ]  # fmt: skip
-    assert claude.state().tools is ToolAccess.ALLOW
+    assert claude.state().ours.tools is ToolAccess.ALLOW
     other.write_text(other.read_text().replace("1", "2"))
     claude.take_back(None)
     gemini.take_back(None)
@@ -540,7 +540,7 @@ def test_the_servers_of_one_project_in_the_settings_are_wrapped_and_restored(
     wiring = client_home.wiring("claude-code")
     wraps = {each.server: ServerWrap() for each in wiring.state().servers}
     assert len(wraps) == 3  # not rootsd itself
-    wiring.connect(WiringWish(ROOTSD, wraps=wraps), Consent.NONE)
+    wiring.connect(Wiring(ROOTSD, wraps=wraps), Consent.NONE)
     after = json.loads(file.read_text())
     mine = after["projects"][str(project)]["mcpServers"]
     assert mine["files"] == {
@@ -549,7 +549,7 @@ def test_the_servers_of_one_project_in_the_settings_are_wrapped_and_restored(
     }  # fmt: skip
     assert mine["bare"] == {"command": ROOTSD, "args": ["run", "--confine", "--", "npx"]}
     assert mine["rootsd"] == {"command": "/x/rootsd", "args": ["bridge"]}
-    assert wiring.state().wrapped == wraps
+    assert wiring.state().ours.wraps == wraps
     if end == "rewritten":
         file.write_text(json.dumps({**after, "numStartups": 4}, indent=2))
     elif end == "renamed":
@@ -641,10 +641,10 @@ def test_a_second_home_of_a_client_takes_nothing_from_the_first(
     for wiring in wirings:
         wiring.connect(replace(WISH, hook=hook), Consent.NONE)
     assert [each.state().wired for each in wirings] == [Wired.YES] * 3
-    assert {each.state().hook for each in wirings} == {hook}
+    assert {each.state().ours.hook for each in wirings} == {hook}
     wirings[1].take_back(None)
     assert [each.state().wired for each in wirings] == [Wired.YES, Wired.NO, Wired.YES]
-    assert {wirings[0].state().hook, wirings[2].state().hook} == {hook}
+    assert {wirings[0].state().ours.hook, wirings[2].state().ours.hook} == {hook}
     facts = client_named(name).facts
     known = client_home.record.homes(name)
     homes = [client_home.environment.in_home(known[place]) for place in sorted(known)]
@@ -672,7 +672,7 @@ def test_a_file_that_two_homes_share_is_restored_with_the_last_of_them(
     second.connect(second.wish_again(replace(WISH, tools=ToolAccess.ALLOW)), Consent.NONE)
     first.take_back(None)
     assert (first.state().wired, second.state().wired) == (Wired.NO, Wired.YES)
-    assert (second.state().hook, second.state().tools) == (HookUse.YES, ToolAccess.ALLOW)
+    assert (second.state().ours.hook, second.state().ours.tools) == (HookUse.YES, ToolAccess.ALLOW)
     second.take_back(None)
     assert not (client_home.path / ".claude").exists()
 
@@ -778,7 +778,7 @@ def test_connect_adopts_and_repairs_entries_of_our_form(
     wiring = client_home.wiring(name)
     wiring.connect(wiring.wish_again(WISH), Consent.NONE)
     state = wiring.state()
-    assert (state.wired, state.rootsd, state.wrapped, state.hook) == (
+    assert (state.wired, state.ours.rootsd, state.ours.wraps, state.ours.hook) == (
         Wired.YES, ROOTSD, {FILES: ServerWrap(WrapMode.OPEN)}, hook,
     )  # fmt: skip
     assert all("/gone/" not in path.read_text() for path in wiring.own_files() if path.exists())
@@ -836,13 +836,13 @@ def test_servers_in_each_file_of_opencode_are_wrapped_and_restored(
     names = [server.server.name for server in wiring.state().servers]
     assert names == ["plain", "commented", "added", "late"]
     wraps = {ServerId(name): ServerWrap(WrapMode.OPEN) for name in names}
-    wiring.connect(wiring.wish_again(WiringWish("/bin/rootsd", wraps=wraps)), Consent.NONE)
+    wiring.connect(wiring.wish_again(Wiring("/bin/rootsd", wraps=wraps)), Consent.NONE)
     assert all('"run"' in path.read_text() for path in files)
     assert ['"bridge"' in path.read_text() for path in files] == [False, True, False, False]
 
     other = ClientWiring(client, client_home.environment, record)
-    assert (other.state().wired, set(other.state().wrapped)) == (Wired.YES, set(wraps))
-    other.connect(other.wish_again(WiringWish("/new/rootsd")), Consent.NONE)
+    assert (other.state().wired, set(other.state().ours.wraps)) == (Wired.YES, set(wraps))
+    other.connect(other.wish_again(Wiring("/new/rootsd")), Consent.NONE)
     assert all('"/new/rootsd"' in path.read_text() for path in files)
     other.take_back(None)
     assert {path: path.read_text() for path in files} == files

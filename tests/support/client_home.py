@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rootsd.agents.forms.place import Platform
 from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.client_files import Wiring
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring, WiringWish
+from rootsd.connect.wiring import ClientWiring
 
 ROOTSD = "/opt/rootsd/bin/rootsd"
-WISH = WiringWish(ROOTSD)
+WISH = Wiring(ROOTSD)
 
 
 class ClientHome:

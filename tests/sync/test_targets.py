@@ -133,7 +133,7 @@ def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: st
             assert not set(SPECIAL[name]) & set(path)
     possible = {EntryKind.DENIAL, *([EntryKind.GRANT] if target.format.grant else [])}
     missing = possible - written
-    assert len(wanted.omitted) == len(missing), "what is left out is named"
+    assert len(wanted.outcome.omitted) == len(missing), "what is left out is named"
 
 
 ODD_NAMES = [
@@ -147,7 +147,7 @@ def test_ordinary_names_are_denied_as_they_are(name: str) -> None:
     """The real programs were run with each: `make agents` runs some of them."""
     paths = tuple(f"/s/{odd}" for odd in sorted(ODD_NAMES))
     wanted = TARGETS[name].entries(AccessLists(paths))
-    assert (wanted.denied, wanted.omitted) == (len(paths), ())
+    assert (wanted.outcome.denied, wanted.outcome.omitted) == (len(paths), ())
     front, end = {"claude-code": ("Read(/", "/**)"), "codex": ("", "")}.get(name, ("", "/**"))
     assert {f"{front}{path}{end}" for path in paths} <= {entry.name for entry in wanted.entries}
 
@@ -162,4 +162,4 @@ def test_wildcards_in_a_name_are_escaped_for_claude_code() -> None:
 @pytest.mark.parametrize("path", ["/s/a?", "/s/a\\b", "/s/x\n/y", "/s/x ", "/s/x /y", "/s/\u202e"])
 def test_a_pattern_character_is_never_written_for_claude_code(path: str) -> None:
     wanted = CLAUDE.entries(AccessLists((path,)))
-    assert (wanted.entries, len(wanted.omitted)) == ((), 1)
+    assert (wanted.entries, len(wanted.outcome.omitted)) == ((), 1)

@@ -64,18 +64,24 @@ class Wired(StrEnum):
     BROKEN = "broken"
 
 
-class WiringState(Struct, frozen=True):
-    """What is in the configuration of a client now.
+class Wiring(Struct, frozen=True):
+    """What rootsd writes into the configuration of a client: as a person wants it, or as it is.
 
-    `rootsd` is the program in the entry for rootsd, which sets `variables`.
+    `rootsd` is the program of our entry, which sets `variables`. `wraps` has the wrapped servers.
     """
 
-    wired: Wired = Wired.NO
-    rootsd: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    rootsd: str
     tools: ToolAccess = ToolAccess.ASK
+    wraps: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
     hook: HookUse = HookUse.NO
-    wrapped: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
+
+
+class WiringState(Struct, frozen=True):
+    """What is in the configuration of a client now: `ours`, and all its `servers`."""
+
+    wired: Wired = Wired.NO
+    ours: Wiring = Wiring("")
     servers: tuple[ServerEntry, ...] = ()
     problem: str = ""
 
@@ -117,14 +123,11 @@ class ClientFiles:
             is_ours = any(isinstance(change, AddedEntry) for change in changes)
             is_broken = all(_is_gone(program) for program, _ in bridges)
             wired = Wired.YES if is_ours else Wired.BROKEN if is_broken else Wired.BY_HAND
-        return WiringState(
-            wired,
-            *(bridges[0] if bridges else ("", {})),
-            self._tools(entries, changed),
-            self._hook(changed),
-            wraps_in(changes),
-            tuple(self._servers(texts.get(self.settings, ""), every)),
-        )
+        rootsd, variables = bridges[0] if bridges else ("", {})
+        tools, hook = self._tools(entries, changed), self._hook(changed)
+        ours = Wiring(rootsd, tools, wraps_in(changes), variables, hook)
+        servers = tuple(self._servers(texts.get(self.settings, ""), every))
+        return WiringState(wired, ours, servers)
 
     def _files(self) -> list[Path]:
         """Return the settings files of the client, also those that another shell named."""

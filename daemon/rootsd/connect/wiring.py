@@ -8,20 +8,20 @@ file, that text is the one that was kept. Otherwise each change is taken back by
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.agents.forms.client import ClientLock, ToolFile
 from rootsd.connect.adopt import hook_use
 from rootsd.connect.base import ClientHome, HookUse, hook_entry, hook_places, possible_use
-from rootsd.connect.client_files import ClientFiles, ToolAccess, wraps_in
+from rootsd.connect.client_files import ClientFiles, ToolAccess, Wiring, wraps_in
 from rootsd.connect.edits import (
     AppendedItems,
     Change,
@@ -32,8 +32,7 @@ from rootsd.connect.edits import (
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, digest
-from rootsd.connect.servers import BRIDGE, HOOK, STRICT, ServerId
-from rootsd.connect.wraps import ServerWrap
+from rootsd.connect.servers import BRIDGE, HOOK, STRICT
 from rootsd.core.errors import RootsdError
 from rootsd.files.private_files import display_path
 from rootsd.settings.client_lock import hold_lock_folder
@@ -53,20 +52,6 @@ class Consent(Enum):
     GIVEN = "given"
 
 
-class WiringWish(Struct, frozen=True):
-    """What a person wants in the configuration of a client.
-
-    `rootsd` is the path of the command. `wraps` has the servers to wrap. `variables` are those
-    that our entry sets.
-    """
-
-    rootsd: str
-    tools: ToolAccess = ToolAccess.ASK
-    wraps: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
-    hook: HookUse = HookUse.NO
-
-
 class FileChange(Struct, frozen=True):
     """The text of one file before and after. None stands for no file."""
 
@@ -81,22 +66,22 @@ Apply = Callable[[str], tuple[str, list[Change]]]
 class ClientWiring(ClientFiles):
     """The configuration files of a client, and what `connect` and `disconnect` change there."""
 
-    def wish_again(self, wish: WiringWish) -> WiringWish:
+    def wish_again(self, wish: Wiring) -> Wiring:
         """Return `wish` with everything that earlier calls wrote."""
         now = self.state()
         adopted = [change for path in self.own_files() for change in self.adopted(path)]
-        earlier = {**wraps_in(adopted), **now.wrapped}
+        earlier = {**wraps_in(adopted), **now.ours.wraps}
         lists = {change.keys for change in adopted if isinstance(change, AppendedItems)}
         facts = self._client.facts
         has_tools = facts.tools is not None and facts.tools.keys in lists
-        is_allowed = has_tools or ToolAccess.ALLOW in (now.tools, wish.tools)
+        is_allowed = has_tools or ToolAccess.ALLOW in (now.ours.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
         there = hook_use(facts.name, adopted) if facts.hook is not None else HookUse.NO
-        uses = (wish.hook, now.hook, there)
+        uses = (wish.hook, now.ours.hook, there)
         hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
         return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
 
-    def special_reasons(self, wish: WiringWish) -> list[str]:
+    def special_reasons(self, wish: Wiring) -> list[str]:
         """Return why a person must accept the change of a file: a symlink, or version control."""
         known = self._record.files(self._client.facts.name)
         found = []
@@ -107,7 +92,7 @@ class ClientWiring(ClientFiles):
                 found.append(reason)
         return found
 
-    def plan(self, wish: WiringWish | None) -> list[FileChange]:
+    def plan(self, wish: Wiring | None) -> list[FileChange]:
         """Return what `connect` would change, or for None what `disconnect` would.
 
         Raises NotEditable and RootsdError.
@@ -122,14 +107,14 @@ class ClientWiring(ClientFiles):
             plans.append(FileChange(path, text, self._applied(path, base, apply)[0]))
         return [plan for plan in plans if plan.before != plan.after]
 
-    def connect(self, wish: WiringWish, consent: Consent) -> list[FileChange]:
+    def connect(self, wish: Wiring, consent: Consent) -> list[FileChange]:
         """Write our entry, and what else a person wants. Return the files that changed.
 
         Raises NotEditable and RootsdError.
         """
         return self._change(wish, consent)[0]
 
-    def take_back(self, wish: WiringWish | None) -> tuple[list[FileChange], list[str]]:
+    def take_back(self, wish: Wiring | None) -> tuple[list[FileChange], list[str]]:
         """Take back our changes, except for what is in `wish`.
 
         Return the changed files, and a sentence for each change that a person replaced. Raises
@@ -137,9 +122,7 @@ class ClientWiring(ClientFiles):
         """
         return self._change(wish, Consent.GIVEN if wish is None else Consent.NONE)
 
-    def _change(
-        self, wish: WiringWish | None, consent: Consent
-    ) -> tuple[list[FileChange], list[str]]:
+    def _change(self, wish: Wiring | None, consent: Consent) -> tuple[list[FileChange], list[str]]:
         changes: list[FileChange] = []
         left: list[str] = []
         with self._record.locked():
@@ -259,7 +242,7 @@ class ClientWiring(ClientFiles):
         return language.lay_out(after) if base is None else after, changes
 
     def _all_tasks(
-        self, wish: WiringWish | None, known: dict[str, ChangedFile]
+        self, wish: Wiring | None, known: dict[str, ChangedFile]
     ) -> list[tuple[Path, Apply]]:
         """Return the edit of each file that is wanted, and none for the others of this home.
 
@@ -280,7 +263,7 @@ class ClientWiring(ClientFiles):
         homes = own.homes if own is not None else {}
         return {place: home for place, home in homes.items() if place != self._home_place}
 
-    def _tasks(self, wish: WiringWish) -> list[tuple[Path, Apply]]:
+    def _tasks(self, wish: Wiring) -> list[tuple[Path, Apply]]:
         tools = self._client.facts.tools if wish.tools is ToolAccess.ALLOW else None
         extra = tools.members if tools is not None and tools.where is ToolFile.ENTRY else {}
 

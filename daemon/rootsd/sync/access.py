@@ -21,8 +21,24 @@ class GrantedFolder(Struct, frozen=True):
     is_writable: bool
 
 
+class ClientOutcome(Struct, frozen=True):
+    """The outcome for one settings file: how many folders are denied and granted there.
+
+    `problem` says why the file could not be written, and `omitted` has a sentence for each folder
+    that cannot be written there.
+    """
+
+    denied: int = 0
+    granted: int = 0
+    problem: str = ""
+    omitted: tuple[str, ...] = ()
+
+
 class AccessLists(Struct, frozen=True):
-    """The folders for one client. `omitted` has a sentence for each that is left out."""
+    """The folders for one client, before its format decides which of them it can express.
+
+    `omitted` has a sentence for each that is left out.
+    """
 
     denied: tuple[str, ...] = ()
     granted: tuple[GrantedFolder, ...] = ()

@@ -30,10 +30,10 @@ from rootsd.link.feed import Feed
 from rootsd.link.hidden_process import hide_process
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
-from rootsd.sync.access import choose_access
+from rootsd.sync.access import ClientOutcome, choose_access
 from rootsd.sync.overrides import WrittenDenials
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
-from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
+from rootsd.sync.record import GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, Wanted
 from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
@@ -102,7 +102,7 @@ class AccessSync(Struct):
         for file in self.clients:
             kept = keep_denials(_own_of(own, self.clients[file]))
             before = self.outcomes.get(file, ClientOutcome())
-            self._write(file, Wanted(kept, before.denied, 0, before.omitted))
+            self._write(file, Wanted(kept, replace(before, granted=0, problem="")))
         self._report()
 
     def remove(self, file: str) -> ClientOutcome:
@@ -135,7 +135,7 @@ class AccessSync(Struct):
     def _write(self, file: str, wanted: Wanted) -> None:
         client = self.clients[file]
         target = TARGETS[client.client]
-        omitted = wanted.omitted
+        omitted = wanted.outcome.omitted
         consent = target.in_home(file, f"rootsd sync add {client.client} --yes")
         *earlier, winner = target.merged_files(file)
         try:
@@ -157,9 +157,9 @@ class AccessSync(Struct):
             self._note(file, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]
-        denied = wanted.denied - len(lost)
-        sentences = dict.fromkeys((*omitted, *others, *lost, *open_in))
-        self._note(file, ClientOutcome(denied, wanted.granted, omitted=tuple(sentences)))
+        denied = wanted.outcome.denied - len(lost)
+        sentences = tuple(dict.fromkeys((*omitted, *others, *lost, *open_in)))
+        self._note(file, replace(wanted.outcome, denied=denied, omitted=sentences))
 
     def _write_file(
         self,

@@ -32,6 +32,7 @@ from rootsd.files.private_files import (
     read_private_file,
     replace_private_file,
 )
+from rootsd.sync.access import ClientOutcome
 from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
 
 _MAX_BYTES = 4 << 20
@@ -75,15 +76,6 @@ class SyncedClient(Struct, frozen=True):
         if self.granted is GrantedTag.FOCUS:
             return GrantedTag.FOCUS.value
         return None if self.tag is None else f"tag:{self.tag}"
-
-
-class ClientOutcome(Struct, frozen=True):
-    """The outcome for one settings file: the numbers of entries' folders, and what went wrong."""
-
-    denied: int = 0
-    granted: int = 0
-    problem: str = ""
-    omitted: tuple[str, ...] = ()
 
 
 class SyncRecord:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from rootsd.agents import files_with, name_of
 from rootsd.agents.forms.access import ListFormat, ListLine
 from rootsd.agents.forms.place import Platform
-from rootsd.sync.access import AccessLists, GrantedFolder
+from rootsd.sync.access import AccessLists, ClientOutcome, GrantedFolder
 
 Keys = tuple[str, ...]
 
@@ -41,16 +41,13 @@ class ListEntry(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """The entries for one file, and a sentence for each folder that cannot be written there.
+    """The entries for one file, and the outcome if they can be written there.
 
-    `denied` and `granted` are the numbers of folders that can. `projects` are the folders whose
-    own settings can take denials away.
+    `projects` are the folders whose own settings can take denials away.
     """
 
     entries: tuple[ListEntry, ...] = ()
-    denied: int = 0
-    granted: int = 0
-    omitted: tuple[str, ...] = ()
+    outcome: ClientOutcome = ClientOutcome()
     projects: tuple[str, ...] = ()
 
 
@@ -124,7 +121,8 @@ class SyncTarget(Struct, frozen=True):
         denied = [found for _, found in denials if not isinstance(found, str)]
         granted = [found for _, found in grants if not isinstance(found, str)]
         entries = [entry for found in (*denied, *granted) for entry in found]
-        return Wanted((*self.always, *entries), len(denied), len(granted), tuple(omitted))
+        outcome = ClientOutcome(len(denied), len(granted), omitted=tuple(omitted))
+        return Wanted((*self.always, *entries), outcome)
 
 
 def _lines(lines: Sequence[ListLine], path: str, kind: EntryKind) -> list[ListEntry] | str:

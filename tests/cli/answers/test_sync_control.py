@@ -14,7 +14,8 @@ import pytest
 
 from rootsd.cli.answers import sync_control
 from rootsd.core.errors import Exit
-from rootsd.sync.record import ClientOutcome, SyncedClient, SyncRecord
+from rootsd.sync.access import ClientOutcome
+from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import TARGETS
 from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell

@@ -27,12 +27,12 @@ from rootsd.cli.answers.server_trials import ServerTrials
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
-from rootsd.connect.client_files import ToolAccess, Wired
+from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.health import read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import BRIDGE
-from rootsd.connect.wiring import ClientWiring, Consent, FileChange, WiringIncomplete, WiringWish
+from rootsd.connect.wiring import ClientWiring, Consent, FileChange, WiringIncomplete
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains
@@ -105,14 +105,6 @@ class WiringOutput(TypedDict):
     """Whether nothing was changed, because of `--dry-run`."""
 
 
-class ConnectOptions(Struct, frozen=True):
-    """The flags of `rootsd connect`."""
-
-    tools: ToolAccess = ToolAccess.ASK
-    hook: HookUse = HookUse.NO
-    wraps: ServerTrials | None = None
-
-
 class ConnectReport(Struct):
     """The results by client, in the order in which they came."""
 
@@ -176,22 +168,21 @@ class ClientConnector:
         """Return the configuration of `client` in one of its homes, by default this shell's."""
         return ClientWiring(client, environment or self._environment, self._record)
 
-    def connect(self, client: McpClient, rootsd: str, options: ConnectOptions) -> None:
-        """Connect one client, and report the result."""
+    def connect(
+        self, client: McpClient, asked: Wiring, trials: ServerTrials | None = None
+    ) -> None:
+        """Connect one client, and report the result. `trials` find the servers to wrap."""
         wiring = self.wiring(client)
-        variables = place_variables()
-        members = _entry_members(client, options)
-        entry = client.facts.form.entry((rootsd, BRIDGE), members, variables)
+        members = _entry_members(client, asked.tools)
+        entry = client.facts.form.entry((asked.rootsd, BRIDGE), members, asked.variables)
         try:
-            tools = self._tools(client, wiring, options)
-            wish = wiring.wish_again(
-                WiringWish(rootsd, tools, variables=variables, hook=options.hook)
-            )
-            if options.wraps is not None:
-                wish = options.wraps.add_to(wish, client, wiring, self.report.warnings)
+            tools = self._tools(client, wiring, asked.tools)
+            wish = wiring.wish_again(replace(asked, tools=tools))
+            if trials is not None:
+                wish = trials.add_to(wish, client, wiring, self.report.warnings)
             if self._questions.dry_run:
                 self._preview(client, wiring.settings, wiring.plan(wish))
-                self._tell_variables(client, variables)
+                self._tell_variables(client, asked.variables)
                 return
             consent = self._consent(client, wiring, wish)
             changes = wiring.connect(wish, consent)
@@ -204,7 +195,7 @@ class ClientConnector:
             self._refuse(client, wiring.settings, error.message, error.remedy, entry)
         else:
             self._tell_connected(client, wiring, changes)
-            self._tell_variables(client, wiring.state().variables)
+            self._tell_variables(client, wiring.state().ours.variables)
 
     def remove_hook(self, client: McpClient, environment: ClientEnvironment) -> str | None:
         """Remove our permission hook in one home. Return its file, or None if there is none.
@@ -213,7 +204,7 @@ class ClientConnector:
         """
         wiring, hook = self.wiring(client, environment), client.facts.hook
         state = wiring.state()
-        wish = wiring.wish_again(WiringWish(state.rootsd, variables=state.variables))
+        wish = wiring.wish_again(Wiring(state.ours.rootsd, variables=state.ours.variables))
         if hook is None or wish.hook is HookUse.NO:
             return None
         file = str(environment.locate(hook.place))
@@ -366,9 +357,8 @@ class ClientConnector:
         """Restore the commands of the servers in one home, and report the result."""
         wiring = self.wiring(client, environment)
         state = wiring.state()
-        wish = WiringWish(state.rootsd, state.tools, variables=state.variables, hook=state.hook)
-        is_wired = state.wired is not Wired.NO
-        self._take_back(client, wiring, wish if is_wired else None, WiringResult.UNWRAPPED)
+        wish = None if state.wired is Wired.NO else replace(state.ours, wraps={})
+        self._take_back(client, wiring, wish, WiringResult.UNWRAPPED)
 
     def disconnect(self, client: McpClient, environment: ClientEnvironment) -> None:
         """Take back everything that rootsd wrote in one home, and report the result."""
@@ -378,7 +368,7 @@ class ClientConnector:
         self,
         client: McpClient,
         wiring: ClientWiring,
-        wish: WiringWish | None,
+        wish: Wiring | None,
         result: WiringResult,
     ) -> None:
         try:
@@ -396,13 +386,11 @@ class ClientConnector:
             done = result if changes else WiringResult.UNCHANGED
             self.report.add(client, wiring.settings, done)
 
-    def _tools(
-        self, client: McpClient, wiring: ClientWiring, options: ConnectOptions
-    ) -> ToolAccess:
+    def _tools(self, client: McpClient, wiring: ClientWiring, asked: ToolAccess) -> ToolAccess:
         """Return whether our tools are allowed: by a flag, or by a person, never by `--yes`."""
         tools = client.facts.tools
-        if options.tools is ToolAccess.ALLOW or tools is None:
-            return options.tools
+        if asked is ToolAccess.ALLOW or tools is None:
+            return asked
         state = wiring.state()
         if state.wired is not Wired.NO or self._questions.dry_run:
             return ToolAccess.ASK
@@ -410,7 +398,7 @@ class ClientConnector:
         is_allowed = self._questions.agrees_to_decide(question)
         return ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
 
-    def _consent(self, client: McpClient, wiring: ClientWiring, wish: WiringWish) -> Consent:
+    def _consent(self, client: McpClient, wiring: ClientWiring, wish: Wiring) -> Consent:
         """Return a person's consent. Raises WiringRefused without one that is needed."""
         reasons = wiring.special_reasons(wish)
         if not reasons:
@@ -431,15 +419,16 @@ class ClientConnector:
         if state.wired is Wired.BROKEN:
             shown, program = (
                 shorten_home(str(wiring.settings)),
-                safe_label(state.rootsd, limit=None),
+                safe_label(state.ours.rootsd, limit=None),
             )
             why = f"its entry starts {program}, which does not exist"
             self._refuse(client, wiring.settings, why, f"remove the entry from {shown}", None)
             return
         self.report.add(
             client, wiring.settings, result,
-            wrapped=[server.label for server in state.wrapped],
-            tools_allowed=state.tools is ToolAccess.ALLOW, hook=state.hook is not HookUse.NO,
+            wrapped=[server.label for server in state.ours.wraps],
+            tools_allowed=state.ours.tools is ToolAccess.ALLOW,
+            hook=state.ours.hook is not HookUse.NO,
         )  # fmt: skip
         messages = self.report.messages
         if changes and state.wired is Wired.NO:
@@ -459,7 +448,7 @@ class ClientConnector:
             f"{safe_label(each, limit=None)}."
             for each in other_settings(client, self._environment)
         ]
-        if facts.hook is not None and state.hook is not HookUse.NO:
+        if facts.hook is not None and state.ours.hook is not HookUse.NO:
             messages += [facts.hook.gap] if changes and facts.hook.gap else []
         elif facts.hook is not None:
             messages.append(
@@ -524,14 +513,10 @@ def print_report(invocation: Invocation, report: ConnectReport, *, dry_run: bool
     return Exit.FAILED if report.is_refused else Exit.OK
 
 
-def _entry_members(client: McpClient, options: ConnectOptions) -> Mapping[str, Any]:
+def _entry_members(client: McpClient, asked: ToolAccess) -> Mapping[str, Any]:
     tools = client.facts.tools
     is_here = tools is not None and tools.where is ToolFile.ENTRY
-    return (
-        tools.members
-        if tools is not None and is_here and options.tools is ToolAccess.ALLOW
-        else {}
-    )
+    return tools.members if tools is not None and is_here and asked is ToolAccess.ALLOW else {}
 
 
 def _diff(change: FileChange) -> list[str]:

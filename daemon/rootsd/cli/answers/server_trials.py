@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.base import ClientEnvironment, McpClient
-from rootsd.connect.client_files import ClientFiles
+from rootsd.connect.client_files import ClientFiles, Wiring
 from rootsd.connect.launch import Launch, launch_of
 from rootsd.connect.named_paths import (
     NeedKind,
@@ -36,7 +36,6 @@ from rootsd.connect.named_paths import (
 )
 from rootsd.connect.servers import ServerEntry
 from rootsd.connect.trial import ServerBroken, try_server
-from rootsd.connect.wiring import WiringWish
 from rootsd.connect.wraps import EVERY_ROOT, PathUse, ServerWrap, ShownPath, WrapMode
 from rootsd.core.labels import safe_label
 
@@ -69,8 +68,8 @@ class ServerTrials(Struct, frozen=True):
     shown: tuple[ShownPath, ...] = ()
 
     def add_to(
-        self, wish: WiringWish, client: McpClient, files: ClientFiles, warnings: list[str]
-    ) -> WiringWish:
+        self, wish: Wiring, client: McpClient, files: ClientFiles, warnings: list[str]
+    ) -> Wiring:
         """Return `wish` with the servers to wrap; `warnings` gets a sentence for each other."""
         wraps = dict(wish.wraps)
         for server in files.state().servers:

@@ -18,7 +18,8 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.service import detect, launcher, start_record
 from rootsd.settings.settings_folders import make_folders, remove_folders
-from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
+from rootsd.sync.access import ClientOutcome
+from rootsd.sync.record import SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
 _STOP_TIMEOUT_S = 20.0

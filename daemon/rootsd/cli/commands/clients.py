@@ -227,12 +227,12 @@ def _item(
         "found": client.is_found(environment),
         "file": str(files.settings),
         "wired": state.wired,
-        "tools_allowed": state.tools is ToolAccess.ALLOW,
-        "hook": None if facts.hook is None else state.hook is not HookUse.NO,
+        "tools_allowed": state.ours.tools is ToolAccess.ALLOW,
+        "hook": None if facts.hook is None else state.ours.hook is not HookUse.NO,
         "applies": facts.applies,
         "wrapped": [
             {"name": server.label, "confined": wrap.mode is WrapMode.CONFINED}
-            for server, wrap in state.wrapped.items()
+            for server, wrap in state.ours.wraps.items()
         ],
         "not_wrapped": [
             {
@@ -240,7 +240,7 @@ def _item(
                 "reason": server.obstacle or "it was not tried, or does not work",
             }
             for server in (*state.servers, *files.project_file_servers())
-            if server.server not in state.wrapped
+            if server.server not in state.ours.wraps
         ],
         "can_sync": target is not None,
         "synced": None if own is None else {"only": own.only},

@@ -9,7 +9,6 @@ import click
 
 from rootsd.cli.answers.connecting import (
     ClientConnector,
-    ConnectOptions,
     NoClientFound,
     WiringOutput,
     client_environment,
@@ -27,7 +26,7 @@ from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import confines_by_default
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
-from rootsd.connect.client_files import ToolAccess
+from rootsd.connect.client_files import ToolAccess, Wiring
 from rootsd.connect.named_paths import ReachableFiles
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
@@ -166,15 +165,19 @@ def command(  # noqa: PLR0913 - one for each flag
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
     wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
     reachable = _reachable(invocation, environment) if wrap else None
-    options = ConnectOptions(
+    asked = Wiring(
+        rootsd,
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
-        HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO,
-        ServerTrials(questions, environment, wall, reachable, shown) if reachable else None,
+        variables=place_variables(),
+        hook=HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO,
     )
+    trials = None
+    if reachable is not None:
+        trials = ServerTrials(questions, environment, wall, reachable, shown)
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
-        connector.check_hook(client, options.hook)
-        connector.connect(client, rootsd, options)
+        connector.check_hook(client, asked.hook)
+        connector.connect(client, asked, trials)
         connector.offer_worktrees(client)
         if sync_access:
             connector.sync_access(client)

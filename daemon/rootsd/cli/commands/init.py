@@ -183,12 +183,12 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
     """Offer to connect each client that is there, and print how to connect others."""
     from rootsd.cli.answers.connecting import (
         ClientConnector,
-        ConnectOptions,
         client_environment,
         found_clients,
         is_tried,
+        place_variables,
     )
-    from rootsd.connect.client_files import Wired
+    from rootsd.connect.client_files import Wired, Wiring
     from rootsd.processes.command_path import NoStableCommand, installed_command
 
     environment = client_environment()
@@ -207,7 +207,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
                 output.message(f"To connect {title}: rootsd connect {client.facts.name}")
                 continue
             if steps.agrees(f"Connect {title}, in {shown}?"):
-                connector.connect(client, rootsd, ConnectOptions())
+                connector.connect(client, Wiring(rootsd, variables=place_variables()))
             elif not steps.dry_run:
                 continue
         connector.offer_worktrees(client)

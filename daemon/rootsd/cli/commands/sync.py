@@ -18,7 +18,8 @@ from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncRecord, holder_of
+from rootsd.sync.access import ClientOutcome
+from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
 SECTION = "Set up"
@@ -343,8 +344,9 @@ def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedCli
         return
     for line in lines:
         invocation.output.line(safe_text(line))
+    outcome = wanted.outcome
     invocation.output.message(
-        f"{pluralize(wanted.denied, 'denial')} and {pluralize(wanted.granted, 'grant')}."
+        f"{pluralize(outcome.denied, 'denial')} and {pluralize(outcome.granted, 'grant')}."
     )
-    invocation.output.warn(list(wanted.omitted))
+    invocation.output.warn(list(outcome.omitted))
     invocation.output.message(DRY_RUN_NOTICE)
