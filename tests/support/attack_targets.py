@@ -147,7 +147,7 @@ class AttackTargets:
         self._stack.enter_context(wall)
         wall.run(self.fill(_OPEN_GONE))
         report = wall.order(OrderKind.REMOVE, paths=[self.gone])
-        assert not report.failed
+        assert not report.change.failed
         return wall
 
     def outside(self) -> Interpreter:

@@ -80,7 +80,7 @@ def test_a_folder_that_is_denied_while_a_program_runs_is_gone_and_comes_back(
         assert is_read(wall, place / "file")
         wall.run(f"os.chdir('{place}'); FOLDER = os.open('{place}', os.O_RDONLY)")
         wall.run("ABOVE = os.open('..', os.O_PATH)")
-        assert not wall.order(OrderKind.SET, denied=[home / denied]).lost
+        assert not wall.order(OrderKind.SET, denied=[home / denied]).change.lost
         for line in (
             f"content('{place}/file')",
             "content('file')",
@@ -286,6 +286,6 @@ def test_a_static_wall_hides_what_is_denied_and_ends_at_a_later_denial(
     assert not is_read(wall, home / "bin/p/file")
     assert not is_read(wall, home / ".nvm/versions/p/file")
     assert is_read(wall, home / "bin/beside")
-    assert not wall.order(OrderKind.SET, denied=[home / "bin/p"]).lost
+    assert not wall.order(OrderKind.SET, denied=[home / "bin/p"]).change.lost
     report = wall.order(OrderKind.SET, denied=[home / "bin"])
-    assert report.lost == (os.fsencode(home / "bin"),)
+    assert report.change.lost == (os.fsencode(home / "bin"),)

@@ -10,6 +10,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.record import BadRecord, from_json, from_line, to_line
 from rootsd.wall.kernel.orders import (
+    AppliedChange,
     FailedRoot,
     OrderKind,
     PauseNews,
@@ -67,7 +68,7 @@ def test_an_order_is_encoded_and_decoded(
 
 @given(PATHS, st.text(max_size=9))
 def test_a_report_is_encoded_and_decoded(path: bytes, text: str) -> None:
-    report = WardenReport(3, 2, 1, 1, (FailedRoot(path, text),), (text,))
+    report = WardenReport(3, 2, 1, 1, AppliedChange((FailedRoot(path, text),), (text,)))
     assert decode_news(to_line(report)) == report
 
 

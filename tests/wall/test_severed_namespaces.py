@@ -320,7 +320,7 @@ def test_a_nested_root_that_was_removed_outside_takes_nothing_with_it(
     (tmp_path / "outer" / "inner" / "file").unlink()
     (tmp_path / "outer" / "inner").rmdir()
     report = wall.order(OrderKind.SET, outer)
-    assert (report.shown, report.lost) == (1, ())
+    assert (report.shown, report.change.lost) == (1, ())
     wall.run(f"read('{tmp_path}/outer/file')")
 
 
@@ -328,7 +328,7 @@ def test_a_point_that_cannot_be_removed_ends_the_wall(tmp_path: Path, make_wall:
     root = root_at(tmp_path / "root")
     wall = make_wall(weaknesses=(Weakness.BUSY_POINT,))
     wall.order(OrderKind.SET, root)
-    assert wall.order(OrderKind.SET).lost == (root.path,)
+    assert wall.order(OrderKind.SET).change.lost == (root.path,)
     assert wall.process.wait(_HANG_GUARD_S) == WARDEN_LOST
 
 
@@ -339,7 +339,7 @@ def test_a_lost_root_in_a_repair_ends_the_wall(tmp_path: Path, make_wall: MakeWa
     wall.order(OrderKind.SET, root)
     (tmp_path / "root" / ".husky").rename(tmp_path / "root" / "old")
     (tmp_path / "root" / ".husky").mkdir()  # so the root is hidden and shown again
-    assert wall.next_report().lost == (root.path,)
+    assert wall.next_report().change.lost == (root.path,)
     assert wall.process.wait(_HANG_GUARD_S) == WARDEN_LOST
 
 

@@ -89,10 +89,10 @@ def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
 def test_a_grant_waits_for_the_next_start(tmp_path: Path, wall: StaticTestWall) -> None:
     first, second = make_root(tmp_path / "a"), make_root(tmp_path / "b")
     report = wall.order(OrderKind.SET, first, second)
-    assert (report.shown, report.waiting, report.lost) == (1, (second.path,), ())
+    assert (report.shown, report.change.waiting, report.change.lost) == (1, (second.path,), ())
     assert wall.error_of(f"read('{tmp_path}/b/file')") == "EACCES"
     wall.run(f"read('{tmp_path}/a/file'); make('{tmp_path}/a/new')")
-    assert wall.order(OrderKind.SET, first).waiting == ()
+    assert wall.order(OrderKind.SET, first).change.waiting == ()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -104,7 +104,7 @@ def test_a_revoke_ends_the_program_and_everything_it_started(
         with StaticTestWall(tmp_path, [root], version) as wall:
             wall.run(DAEMON)
             assert wall.survivors()
-            assert wall.order(OrderKind.SET).lost == (root.path,)
+            assert wall.order(OrderKind.SET).change.lost == (root.path,)
             assert wall.ended() == WARDEN_LOST
             assert wall.survivors() == []
 
@@ -208,15 +208,17 @@ def test_roots_that_cannot_be_enforced_are_left_out_or_read_only(tmp_path: Path)
         wall.run(f"read('{tmp_path}/b/file')")
         assert wall.error_of(f"make('{tmp_path}/b/new')") == "EACCES"
         report = wall.order(OrderKind.SET, masked, around, inner)
-        assert (report.shown, report.read_only, report.lost) == (2, 2, ())
-        assert [(each.path, each.reason) for each in report.failed] == [(outer.path, HOLDS_HIDDEN)]
+        assert (report.shown, report.read_only, report.change.lost) == (2, 2, ())
+        assert [(each.path, each.reason) for each in report.change.failed] == [
+            (outer.path, HOLDS_HIDDEN)
+        ]
 
 
 def test_a_denial_inside_a_root_ends_the_program(tmp_path: Path, wall: StaticTestWall) -> None:
     (tmp_path / "a" / "denied").mkdir()
     denied = frozenset({os.fsencode(tmp_path / "a" / "denied")})
     root = make_root(tmp_path / "a")
-    assert wall.order(OrderKind.SET, root._replace(denied=denied)).lost == (root.path,)
+    assert wall.order(OrderKind.SET, root._replace(denied=denied)).change.lost == (root.path,)
     assert wall.ended() == WARDEN_LOST
 
 
@@ -226,8 +228,8 @@ def test_another_folder_at_the_path_of_a_root_is_not_reached(tmp_path: Path) -> 
     with StaticTestWall(tmp_path, [other]) as wall:
         assert wall.error_of(f"read('{tmp_path}/a/file')") == "EACCES"
         report = wall.order(OrderKind.SET, other)
-        assert [each.reason for each in report.failed] == ["another folder is there now"]
-        assert report.waiting == ()
+        assert [each.reason for each in report.change.failed] == ["another folder is there now"]
+        assert report.change.waiting == ()
     with StaticTestWall(tmp_path, [root]) as wall:
         (tmp_path / "a").rename(tmp_path / "old")
         make_root(tmp_path / "a")
@@ -247,7 +249,7 @@ def test_a_worktree_brings_its_repository_here_too(tmp_path: Path) -> None:
     with StaticTestWall(tmp_path, [shared]) as wall:
         wall.run(run)
         assert wall.error_of(f"make('{main}/new')") == "EACCES"
-        assert wall.order(OrderKind.SET, tree).lost == (os.fsencode(main / ".git"),)
+        assert wall.order(OrderKind.SET, tree).change.lost == (os.fsencode(main / ".git"),)
     other = shared._replace(shared_git_identity=identity_of(tmp_path))
     with StaticTestWall(tmp_path, [other]) as wall:
         assert wall.error_of(f"read('{main}/.git/config')") == "EACCES"

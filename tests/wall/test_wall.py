@@ -192,7 +192,7 @@ def test_a_worktree_inside_its_checkout_stays_when_the_checkout_goes(
     wall.order(OrderKind.SET, checkout, tree)
     wall.run(f"os.chdir('{main}/.worktrees')")
     report = wall.order(OrderKind.SET, tree)
-    assert (report.shown, report.failed) == (1, ())
+    assert (report.shown, report.change.failed) == (1, ())
     assert wall.error_of(f"read('{main}/file')") == "ENOENT"
     assert wall.error_of("read('x/file')") == "EACCES"
     assert git_inside(wall, tree.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
@@ -207,7 +207,7 @@ def test_a_worktree_inside_a_checkout_that_cannot_be_shown_fails_for_the_same_re
 ) -> None:
     other = checkout._replace(identity=FolderIdentity(1, 1, None, 1))
     report = wall.order(OrderKind.SET, other, worktree_in(checkout))
-    assert [(each.path, each.reason) for each in report.failed] == [
+    assert [(each.path, each.reason) for each in report.change.failed] == [
         (path, "another folder is there now")
         for path in (checkout.path, worktree_in(checkout).path)
     ]
@@ -238,18 +238,18 @@ def test_a_replaced_folder_is_not_shown(tmp_path: Path, wall: Wall) -> None:
     root = make_root(tmp_path / "a")
     other = root._replace(identity=FolderIdentity(1, 1, None, 1))
     report = wall.order(OrderKind.SET, other)
-    assert [(each.path, each.reason) for each in report.failed] == [
+    assert [(each.path, each.reason) for each in report.change.failed] == [
         (root.path, "another folder is there now")
     ]
     (tmp_path / "link").symlink_to(tmp_path / "a")
     linked = ConfinedRoot(os.fsencode(tmp_path / "link"), Access.READ)
-    assert [each.path for each in wall.order(OrderKind.SET, linked).failed] == [linked.path]
+    assert [each.path for each in wall.order(OrderKind.SET, linked).change.failed] == [linked.path]
 
 
 def test_a_root_that_could_not_be_shown_is_attempted_again(tmp_path: Path, wall: Wall) -> None:
     root = make_root(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / "elsewhere")
-    assert [each.path for each in wall.order(OrderKind.SET, root).failed] == [root.path]
+    assert [each.path for each in wall.order(OrderKind.SET, root).change.failed] == [root.path]
     (tmp_path / "elsewhere").rename(tmp_path / "a")
     until(lambda: bool(wall.run(f"result = os.path.exists('{tmp_path}/a/file')")))
     assert wall.next_report().shown == 1
@@ -325,10 +325,10 @@ def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
     main.mkdir()
     (tmp_path / "old" / ".git").rename(main / ".git")
     report = wall.order(OrderKind.SET, root)
-    assert [each.reason for each in report.failed] == ["another folder is there now"]
+    assert [each.reason for each in report.change.failed] == ["another folder is there now"]
     assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
     known = root._replace(shared_git_identity=identity_of(main))
-    assert wall.order(OrderKind.SET, known).failed == ()
+    assert wall.order(OrderKind.SET, known).change.failed == ()
     assert git_inside(wall, root.path, *commit) == 0
 
 
@@ -336,19 +336,19 @@ def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:
     root = make_root(tmp_path / "a")
     wall.order(OrderKind.SET, root)
     pid = wall.run(f"FILE = open('{tmp_path}/a/file', 'rb'); result = os.getpid()")
-    assert len(wall.order(OrderKind.SET).holders) == 1
+    assert len(wall.order(OrderKind.SET).change.holders) == 1
     assert wall.run("result = FILE.read().decode()") == "text"
     wall.run("FILE.close()")
     wall.order(OrderKind.SET, root)
-    assert wall.order(OrderKind.SET).holders == ()
+    assert wall.order(OrderKind.SET).change.holders == ()
     assert pid == 2
     # A file that waits in a socket counts as held.
     wall.order(OrderKind.SET, root)
     wall.run(_PARKED.format(path=tmp_path / "a"))
-    assert len(wall.order(OrderKind.SET).holders) == 1
+    assert len(wall.order(OrderKind.SET).change.holders) == 1
     wall.run("PARKED.close(); OTHER.close()")
     wall.order(OrderKind.SET, root)
-    assert wall.order(OrderKind.SET).holders == ()
+    assert wall.order(OrderKind.SET).change.holders == ()
 
 
 def test_with_kill_only_the_holders_end_also_one_that_hides_its_files(tmp_path: Path) -> None:
@@ -460,7 +460,7 @@ def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
 
     before = state()
     for _ in range(sizes.pick(test=20, check=2_000, soak=100_000)):
-        assert not wall.order(OrderKind.SET, *roots).failed
+        assert not wall.order(OrderKind.SET, *roots).change.failed
         wall.order(OrderKind.SET)
     assert state() == before
     # The control: what is shown takes mounts and descriptors.

@@ -311,7 +311,7 @@ def test_a_published_worktree_replaces_its_placeholder_and_comes_back(
     for _ in range(2):
         assert wall.run(f"result = os.listdir('{tree}')") == [".git"]
         report = wall.order(OrderKind.ADD, root(tree))
-        assert report.failed == ()
+        assert report.change.failed == ()
         assert wall.run(f"result = read('{tree}/staged').decode()") == "t"
         world.prune(wall)
         wall.order(OrderKind.REMOVE, paths=[tree])

@@ -23,7 +23,13 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
 from rootsd.proxy.run.wall import ServerWall, WardenLost
-from rootsd.wall.kernel.orders import FailedRoot, OrderKind, WardenOrder, WardenReport
+from rootsd.wall.kernel.orders import (
+    AppliedChange,
+    FailedRoot,
+    OrderKind,
+    WardenOrder,
+    WardenReport,
+)
 from rootsd.wall.kernel.warden import Warden
 from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.main import OwnedWall
@@ -254,7 +260,7 @@ class PlayedWall:
         self.roots |= {root.path: root for root in order.roots}
 
     def _report(self, order: WardenOrder) -> WardenReport:
-        return WardenReport(order.number, len(self.roots), failed=self.failed)
+        return WardenReport(order.number, len(self.roots), change=AppliedChange(self.failed))
 
 
 @pytest.fixture
@@ -338,7 +344,8 @@ def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(
 
 
 def test_a_root_that_lost_its_protection_is_a_root_no_more(played: PlayedWall) -> None:
-    lost = WardenReport(0, 1, failed=(FailedRoot(WEB.path, "it cannot be protected"),))
+    failed = FailedRoot(WEB.path, "it cannot be protected")
+    lost = WardenReport(0, 1, change=AppliedChange((failed,)))
     played.warden.sendall(to_line(lost))
     played.wall.attend()
     assert played.last() == ("after", ("/src/api",))
@@ -352,7 +359,7 @@ def test_the_end_of_the_warden_is_noticed_without_an_order(played: PlayedWall) -
 
 def test_a_root_that_failed_at_the_start_is_not_listed() -> None:
     failed = FailedRoot(WEB.path, "it is hidden")
-    played = PlayedWall(shown(API, WEB), WardenReport(0, 1, failed=(failed,)))
+    played = PlayedWall(shown(API, WEB), WardenReport(0, 1, change=AppliedChange((failed,))))
     assert played.events == [("after", ("/src/api",))]
     played.close()
 

@@ -72,7 +72,7 @@ class ServerWall(ServerSandbox):
         """The queries of the server that have no answer."""
         self._was_away = False
         self._on_change: Callable[[WallState, int], None] = _ignore
-        self._printed = set(wall.warden.first.failed)  # the start has printed these
+        self._printed = set(wall.warden.first.change.failed)  # the start has printed these
         self.has_ended_server = False
         """Whether a revoke has ended the server. No other server has been prepared yet."""
         self._is_outdated = False
@@ -224,11 +224,12 @@ class ServerWall(ServerSandbox):
         if report.number != self._awaited:
             return  # it was sent before the order that the report to come answers
         self._awaited = 0
-        self.has_ended_server = bool(report.lost)
-        self._is_outdated = bool(report.waiting)
-        absent = {each.path for each in report.failed} | {*report.waiting}
+        change = report.change
+        self.has_ended_server = bool(change.lost)
+        self._is_outdated = bool(change.waiting)
+        absent = {each.path for each in change.failed} | {*change.waiting}
         self._shown = frozenset(root.path for root in self._ordered) - absent
-        self._print_failures(report.failed)
+        self._print_failures(change.failed)
         self._feed.report(report)
         self._tell()
 

@@ -30,10 +30,10 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.paths import contains
 from rootsd.wall.kernel.landlock import NO_DEVICES, READ_ALL, Coverage, Right, Ruleset
-from rootsd.wall.kernel.orders import FailedRoot
+from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
 from rootsd.wall.kernel.private_folders import PrivateFolders
 from rootsd.wall.kernel.root_folder import open_root
-from rootsd.wall.kernel.warden import AppliedChange, WardenSettings
+from rootsd.wall.kernel.warden import WardenSettings
 from rootsd.wall.system_calls import closing
 from rootsd.wall.view.denied_base import DENIED, DeniedBase
 

@@ -27,12 +27,12 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel import holders
 from rootsd.wall.kernel.holders import Foothold, Search
 from rootsd.wall.kernel.landlock import AttachedGuarantee, attached_guarantee
-from rootsd.wall.kernel.orders import FailedRoot
+from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
 from rootsd.wall.kernel.points import RevokeFailed
 from rootsd.wall.kernel.skeleton import VIEW_FOLDER
 from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.kernel.tree import SharedTree
-from rootsd.wall.kernel.warden import AppliedChange, WardenSettings
+from rootsd.wall.kernel.warden import WardenSettings
 from rootsd.wall.system_calls import interval_timer
 from rootsd.wall.view.denied_base import DeniedBase
 

@@ -69,25 +69,35 @@ class FailedRoot(NamedTuple):
     reason: str
 
 
-class WardenReport(NamedTuple):
-    """The state after an order: how many roots are visible, and the problems.
+class AppliedChange(NamedTuple):
+    """The result of a change of the roots.
 
-    With `number` 0, it answers no order: a root went away because it can no longer be protected.
-    `failed` lists all roots that are not visible although the owner ordered them, also earlier.
+    `restored` are the roots that the warden has shown by itself after an earlier failure.
 
     `lost` and `waiting` are for an engine that cannot change a running program. With `lost`, the
     warden ends now, and its programs with it, because they may no longer have these roots.
     Programs see the roots in `waiting` only when they are started again, with another warden.
     """
 
-    number: int
-    shown: int = 0
-    read_only: int = 0
-    masked: int = 0
     failed: tuple[FailedRoot, ...] = ()
     holders: tuple[str, ...] = ()
     lost: tuple[bytes, ...] = ()
     waiting: tuple[bytes, ...] = ()
+    restored: tuple[bytes, ...] = ()
+
+
+class WardenReport(NamedTuple):
+    """The state after an order: how many roots are visible, and what the change has caused.
+
+    With `number` 0, it answers no order: a root went away because it can no longer be protected.
+    `failed` lists all roots that are not visible although the owner ordered them, also earlier.
+    """
+
+    number: int
+    shown: int = 0
+    read_only: int = 0
+    masked: int = 0
+    change: AppliedChange = AppliedChange()
 
 
 def decode_news(line: bytes) -> WardenReport | PauseNews:

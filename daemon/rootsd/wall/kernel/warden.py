@@ -40,6 +40,7 @@ from rootsd.wall.git.protected import ProtectionPolicy, shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.wall.kernel.orders import (
+    AppliedChange,
     FailedRoot,
     OrderKind,
     PauseNews,
@@ -109,19 +110,6 @@ class WallSetupFailed(OSError):
     def __init__(self, error: int, step: str) -> None:
         super().__init__(error, step)
         self.step = step
-
-
-class AppliedChange(NamedTuple):
-    """The result of a change of the roots; see `WardenReport`.
-
-    `restored` are the roots that `repair` has shown after an earlier failure.
-    """
-
-    failed: tuple[FailedRoot, ...] = ()
-    holders: tuple[str, ...] = ()
-    lost: tuple[bytes, ...] = ()
-    waiting: tuple[bytes, ...] = ()
-    restored: tuple[bytes, ...] = ()
 
 
 class EnforcedView(Protocol):
@@ -244,8 +232,8 @@ class WardenNews:
         *lines, self._lines = (self._lines + data).split(b"\n")
         for line in lines:
             match decode_news(bytes(line)):
-                case WardenReport(lost=lost):
-                    self.lost += lost
+                case WardenReport(change=change):
+                    self.lost += change.lost
                 case PauseNews() as news if news != self._last:
                     self._last = news
                     changes.append(news)
@@ -313,9 +301,8 @@ def _be_warden(
     loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings.denied)
     try:
         first = loop.build(roots)
-        notes = [
-            *view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in first.failed)
-        ]  # fmt: skip
+        failed = first.change.failed
+        notes = [*view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in failed)]
         # Not earlier: the uid_map of a process that is not dumpable belongs to root.
         set_process_option(ProcessOption.SET_DUMPABLE, 0)
         start = {"variables": view.variables(), "notes": notes}
@@ -464,19 +451,20 @@ class _WardenLoop:
             shown=len(shown),
             read_only=sum(mount.access is Access.READ for mount in shown),
             masked=sum(bool(mount.masks) for mount in shown),
-            failed=tuple(
-                FailedRoot(path, reasons[path]) for path in sorted(reasons) if path not in known
+            change=change._replace(
+                failed=tuple(
+                    FailedRoot(path, reasons[path])
+                    for path in sorted(reasons)
+                    if path not in known
+                )
             ),
-            holders=change.holders,
-            lost=change.lost,
-            waiting=change.waiting,
         )
 
     def _report(self, report: WardenReport) -> None:
-        self._has_ended = bool(report.lost)
+        self._has_ended = bool(report.change.lost)
         if self._feed is not None:
             self._feed.report(report)
-        if self._feed is None or report.lost:
+        if self._feed is None or report.change.lost:
             self._outgoing += to_line(report)
             self._flush()
 

@@ -185,15 +185,16 @@ class ViewFeed:
 
     def report(self, report: WardenReport) -> None:
         """Tell the daemon which roots are shown, and which processes hold removed files."""
+        change = report.change
         self._state = {
             **self._state,
             "state": {
                 "roots": report.shown,
                 "read_only": report.read_only,
                 "masked": report.masked,
-                "waiting": len(report.waiting),
-                "holders": list(report.holders),
-                "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
+                "waiting": len(change.waiting),
+                "holders": list(change.holders),
+                "not_shown": [f"{text_of(path)}: {reason}" for path, reason in change.failed],
             },
         }
         self._feed.send(_REPORT, self._state)
