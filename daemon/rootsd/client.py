@@ -29,8 +29,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.link import rpc
-from rootsd.link.connect import NotRunning
-from rootsd.link.daemon_link import connect_to_daemon
+from rootsd.link.connect import NotRunning, connect_to_daemon
 from rootsd.link.roots_feed import RootsFeed
 from rootsd.service import autostart
 from rootsd.wire import hello

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.link.connect import NotRunning
-from rootsd.link.daemon_link import AutostartProcess, connect_to_daemon
+from rootsd.link.connect import NotRunning, connect_to_daemon
+from rootsd.link.daemon_link import AutostartProcess
 from rootsd.net.listener import listen
 from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.processes import own_program

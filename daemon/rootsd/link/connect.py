@@ -13,7 +13,7 @@ import struct
 
 from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.net.unix_socket import address_of, peer_of
-from rootsd.places.runtime_dir import unsafe_reason
+from rootsd.places.runtime_dir import find_runtime_dirs, unsafe_reason
 
 CONNECT_TIMEOUT_S = 5.0
 # No process listens: the daemon never started, or it has ended and may have left a stale socket.
@@ -62,6 +62,22 @@ def connect(path: bytes, *, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.sock
         connection.close()
         raise
     return connection
+
+
+def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
+    """Return a connection to the first daemon found.
+
+    Wait up to `timeout_s` seconds for a daemon whose backlog of connections is full. Raise
+    NotRunning if no daemon listens, and other RootsdErrors if it cannot be reached.
+    """
+    not_running: RootsdError | None = None
+    for folder in find_runtime_dirs():
+        try:
+            return connect(folder.mcp_socket, timeout_s=timeout_s)
+        except NotRunning as error:
+            not_running = error
+    assert not_running is not None, "there is always a folder to look in"
+    raise not_running
 
 
 def _connect_within(connection: socket.socket, path: bytes, timeout_s: float) -> None:

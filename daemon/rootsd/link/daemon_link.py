@@ -20,9 +20,8 @@ import time
 from contextlib import suppress
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.link.connect import CONNECT_TIMEOUT_S, NotRunning, connect
+from rootsd.link.connect import NotRunning, connect_to_daemon
 from rootsd.link.reconnect import ReconnectPolicy
-from rootsd.places.runtime_dir import find_runtime_dirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,22 +30,6 @@ if TYPE_CHECKING:
 _CHUNK = 64 * 1024
 _MAX_STARTER_OUTPUT = 1 << 16
 _STARTER = "rootsd.service.autostart"
-
-
-def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
-    """Return a connection to the first daemon found.
-
-    Wait up to `timeout_s` seconds for a daemon whose backlog of connections is full. Raise
-    NotRunning if no daemon listens, and other RootsdErrors if it cannot be reached.
-    """
-    not_running: RootsdError | None = None
-    for folder in find_runtime_dirs():
-        try:
-            return connect(folder.mcp_socket, timeout_s=timeout_s)
-        except NotRunning as error:
-            not_running = error
-    assert not_running is not None, "there is always a folder to look in"
-    raise not_running
 
 
 class DaemonLink:

@@ -40,8 +40,7 @@ class Feed:
         self._events: list[FeedEvent] = []
         self._answer_due = math.inf
         self._ids = FOLLOW_ID
-        self.link.policy.connected()
-        self.link.policy.lost(time.monotonic(), useful=True)
+        self.link.policy.begin(time.monotonic())
 
     @property
     def deadline(self) -> float:

@@ -31,6 +31,11 @@ class ReconnectPolicy:
         self._may_start = True
         self._started_at = -_NEVER
 
+    def begin(self, now: float) -> None:
+        """Look for a daemon from now on, as after a loss: requests wait for it."""
+        self.connected()
+        self.lost(now, useful=True)
+
     def connected(self) -> None:
         """Note that a daemon is connected."""
         self._was_there = True

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Generic
 
 from rootsd.core.errors import RootsdError
-from rootsd.link.daemon_link import DaemonLink, connect_to_daemon
+from rootsd.link.connect import connect_to_daemon
+from rootsd.link.daemon_link import DaemonLink
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wire.hello import Hello, encode_proposed_folder
 from rootsd.wire.jsonrpc import LineReader, encode
@@ -54,9 +55,7 @@ class RootsFeed(Generic[Root]):
         self._error: RootsdError | None = None
         self._response_due = math.inf
         self._outdated_until = math.inf
-        # Treat the start like a loss a moment ago, so that requests wait for a daemon.
-        self.link.policy.connected()
-        self.link.policy.lost(time.monotonic(), useful=True)
+        self.link.policy.begin(time.monotonic())
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptors to wait for, with their poll(2) events."""

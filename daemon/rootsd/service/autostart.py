@@ -15,8 +15,7 @@ import sys
 from collections.abc import Mapping
 
 from rootsd.core.errors import RootsdError
-from rootsd.link import connect
-from rootsd.places import runtime_dir
+from rootsd.link.connect import NotRunning, connect_to_daemon
 from rootsd.service import detect, launcher, start_record
 
 
@@ -54,13 +53,11 @@ def _environment() -> Mapping[str, str]:
 
 
 def _is_running() -> bool:
-    for folder in runtime_dir.find_runtime_dirs():
-        try:
-            connect.connect(folder.mcp_socket).close()
-        except connect.NotRunning:
-            continue
-        return True
-    return False
+    try:
+        connect_to_daemon().close()
+    except NotRunning:
+        return False
+    return True
 
 
 if __name__ == "__main__":
