@@ -18,7 +18,7 @@ SENSITIVE, EXECUTED, NESTED = FindingKind.SENSITIVE, FindingKind.EXECUTED, Findi
 
 
 def _found(top: Path, concern: FindingKind) -> set[str]:
-    found = scan_content(raw(top), {}, None).findings
+    found = scan_content(raw(top), b"", None).findings
     return {each["path"] for each in found if each["concern"] == concern}
 
 
@@ -37,7 +37,7 @@ def test_secrets_are_found_by_their_names(tmp_path: Path) -> None:
 def test_dependencies_and_git_data_only_count_toward_the_size(tmp_path: Path) -> None:
     _touch(tmp_path, "node_modules/a/.env", ".git/x.key", "src/.env")
     assert _found(tmp_path, SENSITIVE) == {"src/.env"}
-    assert scan_content(raw(tmp_path), {}, None).size["files"] == 3
+    assert scan_content(raw(tmp_path), b"", None).size["files"] == 3
 
 
 def test_files_that_agents_run_are_found(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
     repository = make_repository(tmp_path)
     for key, value in (
         ("core.fsmonitor", "evil"), ("core.sshCommand", "evil"), ("filter.lfs.smudge", "evil"),
-        ("alias.st", "!evil"), ("alias.ok", "status"), ("core.pager", "false"), ("a.b", "c"),
+        ("alias.st", "!evil"), ("merge.x.driver", "evil"), ("pager.log", "false"), ("a.b", "c"),
     ):  # fmt: skip
         git("config", key, value, cwd=repository)
     hooks = repository / ".git" / "hooks"
@@ -69,6 +69,7 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
         (".git/config", "core.fsmonitor"),
         (".git/config", "core.sshcommand"),
         (".git/config", "filter.lfs.smudge"),
+        (".git/config", "merge.x.driver"),
         (".git/hooks/pre-commit", ""),
         (".git/hooks/pre-push", ""),
     }
@@ -77,7 +78,7 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
 def test_nested_projects_are_found_with_their_kinds(tmp_path: Path) -> None:
     fake_repository(tmp_path / "libs" / "one")
     _touch(tmp_path, "packages/a/package.json", "package.json")
-    found = scan_content(raw(tmp_path), {}, None).findings
+    found = scan_content(raw(tmp_path), b"", None).findings
     nested = {(each["path"], each["detail"]) for each in found if each["concern"] == NESTED}
     assert nested == {("libs/one", "git"), ("packages/a", "project")}
 
@@ -92,7 +93,7 @@ def test_submodules_that_are_not_there_are_found(tmp_path: Path) -> None:
 def test_links_are_not_followed_and_their_targets_not_measured(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "out").symlink_to("/usr")
-    found = scan_content(raw(tmp_path), {}, None)
+    found = scan_content(raw(tmp_path), b"", None)
     assert found.size["files"] == 2
     assert found.size["whole"]
 
@@ -103,19 +104,19 @@ def test_the_size_of_a_large_project_is_a_lower_bound(
     monkeypatch.setattr(facts, "MAX_SCAN_ENTRIES", 20)
     _touch(tmp_path, *(f"a/{number}.pem" for number in range(15)))
     _touch(tmp_path, *(f"b/{number}" for number in range(15)))
-    size = scan_content(raw(tmp_path), {}, None).size
+    size = scan_content(raw(tmp_path), b"", None).size
     assert not size["whole"]
     monkeypatch.setattr(facts, "MAX_SCAN_SECONDS", -1.0)
-    assert not scan_content(raw(tmp_path), {}, None).size["whole"]
+    assert not scan_content(raw(tmp_path), b"", None).size["whole"]
 
 
 def test_findings_above_the_maximum_are_counted(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"{number}.pem" for number in range(120)))
-    found = scan_content(raw(tmp_path), {}, None)
+    found = scan_content(raw(tmp_path), b"", None)
     assert (len(found.findings), found.more) == (100, 20)
 
 
 def test_a_missing_folder_has_no_findings(tmp_path: Path) -> None:
-    found = scan_content(raw(tmp_path / "none"), {}, None)
+    found = scan_content(raw(tmp_path / "none"), b"", None)
     assert found.findings == []
     assert found.size["files"] == 0

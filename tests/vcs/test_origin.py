@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
+from rootsd.disk.git_settings import read_settings
 from rootsd.vcs.git.config import is_safe_for_libgit2, read_git_config
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 from support.creation_methods import Origins
@@ -60,10 +61,10 @@ def test_settings_are_read_as_git_writes_them_and_includes_are_not_followed(
         config.write(f'[include]\n\tpath = {tmp_path / "more"}\n[a "b"] C = "d e"\n')
     place = git_dirs_of(raw(repository), GIT)
     assert place is not None
-    settings = read_git_config(place)
-    assert settings[b"a", b"b", b"c"] == b"d e"
-    assert settings[b"core", b"", b"bare"] == b"false"
-    assert (b"core", b"", b"pager") not in settings
+    settings = dict(read_settings(read_git_config(place)))
+    assert settings["a.b.c"] == b"d e"
+    assert settings["core.bare"] == b"false"
+    assert "core.pager" not in settings
 
 
 def test_a_fifo_or_a_large_configuration_is_not_safe_for_libgit2(repository: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.disk.git_settings import read_settings
 from rootsd.wall.git.facts import Fact, FactKind, find_facts, find_links
 from rootsd.wall.git.index import DamagedIndex, read_gitlinks
-from rootsd.wall.git.settings import read_settings
 from support.repositories import git, make_repository
 from support.sizes import Sizes
 

@@ -23,6 +23,7 @@ from rootsd.agents import project_files
 from rootsd.core.model import ProjectKind
 from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.risks import FindingItem, FindingKind
+from rootsd.disk.git_settings import program_settings
 from rootsd.disk.manifest import declared_name
 from rootsd.disk.markers import (
     BUILT_IN_PROJECT_FILES,
@@ -31,7 +32,7 @@ from rootsd.disk.markers import (
     repository_kind,
 )
 from rootsd.disk.reader import list_names
-from rootsd.vcs.git.config import GitConfig, is_safe_for_libgit2, read_git_config
+from rootsd.vcs.git.config import is_safe_for_libgit2, read_git_config
 from rootsd.vcs.git.repository import GitDirs, git_dir_links_back
 from rootsd.vcs.git.submodules import absent_submodules
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
@@ -42,6 +43,7 @@ MAX_SCAN_SECONDS = 1.0
 _MAX_FINDINGS = 100
 MAX_RISK_NAMES = 4_000
 _MAX_RISKS = 10  # of each kind
+_MAX_SETTING = 200  # letters of a name
 
 _SENSITIVE = re.compile(
     rb"\.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?|id_(?:rsa|dsa|ecdsa|ed25519)"
@@ -56,18 +58,6 @@ EXECUTED_PATHS = (
     *b".envrc mise.toml .mise.toml .devcontainer/devcontainer.json .devcontainer.json".split(),
     *b".husky/ .githooks/".split(),
 )
-# The git settings that make git run a program even if it only reads a repository.
-_EXECUTING_SETTINGS = frozenset(
-    (b"core", key) for key in (b"fsmonitor", b"hookspath", b"sshcommand", b"pager", b"editor")
-) | frozenset(
-    ((b"diff", b"external"), (b"credential", b"helper"), (b"gpg", b"program"))
-)  # fmt: skip
-_EXECUTING_SUBSECTION_SETTINGS = frozenset(
-    (
-        (b"filter", b"clean"), (b"filter", b"smudge"), (b"filter", b"process"),
-        (b"diff", b"textconv"), (b"diff", b"command"),
-    )
-)  # fmt: skip
 
 
 class ContentScan(Struct):
@@ -87,15 +77,15 @@ class ContentScan(Struct):
 
 def scan_content(
     top: bytes,
-    settings: GitConfig,
+    settings: bytes,
     hooks: bytes | None,
     files: ProjectFiles = BUILT_IN_PROJECT_FILES,
 ) -> ContentScan:
     """Scan the project at `top`. Raises nothing.
 
-    `settings` and `hooks` are its git settings and its folder of hooks. `files` defines what a
-    project file is. The scan follows no links and enters no other file systems. It adds up the
-    sizes in folders of dependencies, but looks for no findings there.
+    `settings` and `hooks` are the text of its git settings and its folder of hooks. `files`
+    defines what a project file is. The scan follows no links and enters no other file systems. It
+    adds up the sizes in folders of dependencies, but looks for no findings there.
     """
     found = ContentScan()
     for finding in find_executed(top, settings, hooks):
@@ -107,7 +97,7 @@ def scan_content(
     return found
 
 
-def find_executed(top: bytes, settings: GitConfig, hooks: bytes | None) -> Iterator[FindingItem]:
+def find_executed(top: bytes, settings: bytes, hooks: bytes | None) -> Iterator[FindingItem]:
     """Yield the files and settings that agents and git execute.
 
     The arguments are as for `scan_content`.
@@ -115,7 +105,7 @@ def find_executed(top: bytes, settings: GitConfig, hooks: bytes | None) -> Itera
     for name in EXECUTED_PATHS:
         if _exists(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
             yield _finding(FindingKind.EXECUTED, name)
-    for setting in sorted(_executing_settings(settings)):
+    for setting in sorted({name[:_MAX_SETTING] for name, _ in program_settings(settings)}):
         yield _finding(FindingKind.EXECUTED, b".git/config", setting)
     for name in _hooks_in(hooks) if hooks is not None else ():
         yield _finding(FindingKind.EXECUTED, b".git/hooks/" + name)
@@ -172,17 +162,6 @@ def _add_nested(path: bytes, names: set[bytes], found: ContentScan, files: Proje
         kind = ProjectKind.PROJECT
     if kind is not None:
         found.add(_finding(FindingKind.NESTED, path, kind.value))
-
-
-def _executing_settings(settings: GitConfig) -> set[str]:
-    running = set()
-    for (section, sub, key), value in settings.items():
-        runs = (section, key) in (_EXECUTING_SUBSECTION_SETTINGS if sub else _EXECUTING_SETTINGS)
-        is_shell = section == b"alias" and value.startswith(b"!")
-        if (runs or is_shell) and value not in (b"", b"false", b"true"):
-            name = b".".join(part for part in (section, sub, key) if part)
-            running.add(name.decode("utf-8", "backslashreplace")[:200])
-    return running
 
 
 def _hooks_in(folder: bytes) -> list[bytes]:
@@ -328,10 +307,10 @@ def _is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
         return False
 
 
-def _settings_and_hooks(dirs: GitDirs | None) -> tuple[GitConfig, bytes | None]:
-    """Return the git settings and the folder of hooks; none without a git directory."""
+def _settings_and_hooks(dirs: GitDirs | None) -> tuple[bytes, bytes | None]:
+    """Return the text of git's settings and the folder of hooks; none without a git directory."""
     if dirs is None:
-        return {}, None
+        return b"", None
     return read_git_config(dirs), dirs.common + b"/hooks"
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from rootsd.core.model import ProjectKind
 from rootsd.core.paths import ancestors
 from rootsd.disk.git_pointer import find_git_directory
+from rootsd.disk.git_settings import worktree_setting
 from rootsd.disk.hung_mounts import follow
 from rootsd.disk.reader import (
     CONFIG_CAP,
@@ -50,7 +51,6 @@ _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
 REMOTE_SECTION = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
 _BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
-_WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
 _MARKER, _PACKED_REFS = b".git", b"packed-refs"
 _GIT_PROGRAM = b"git"
@@ -178,7 +178,7 @@ def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
         main = _main_checkout(work, folder, common)
         return GitDirs(work, folder, common, ProjectKind.GIT_WORKTREE, main)
     config = read_small(folder + b"/config", CONFIG_CAP) or b""
-    is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
+    is_module = b"/modules/" in folder and worktree_setting(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
     if not is_module and not folder.startswith(work + b"/"):
         remember_checkout(work, folder)
@@ -210,10 +210,10 @@ def git_dir_links_back(dirs: GitDirs) -> bool:
     if dirs.kind is ProjectKind.GIT_WORKTREE:
         return dirs.main_checkout is not None
     config = read_small(dirs.folder + b"/config", CONFIG_CAP) or b""
-    named = [value.strip(b'"') for value in _WORKTREE_SETTING.findall(config)]
-    if not named:
+    named = worktree_setting(config)
+    if named is None:
         return separate_checkout(dirs.folder) == dirs.work
-    return any(_leads_to(dirs.folder, value, dirs.work) for value in named)
+    return _leads_to(dirs.folder, named, dirs.work)
 
 
 def _leads_to(base: bytes, text: bytes, place: bytes) -> bool:
@@ -252,10 +252,11 @@ def _checkout_with(common: bytes) -> bytes:
     if os.path.basename(common) == _MARKER:
         return os.path.dirname(common)
     config = read_small(common + b"/config", CONFIG_CAP) or b""
-    named = [value.strip(b'"') for value in _WORKTREE_SETTING.findall(config)[:1]]
+    setting = worktree_setting(config)
     above = islice(ancestors(common), _MAX_LEVELS_ABOVE)
     try:
-        for checkout in (*above, *(_followed(common, value) for value in named)):
+        named = [] if setting is None else [_followed(common, setting)]
+        for checkout in (*above, *named):
             if find_git_directory(checkout, follow=follow) == common:
                 return checkout
     except OSError:

@@ -34,12 +34,12 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
 from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.git_settings import program_settings, read_settings
 from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.index import DamagedIndex, read_gitlinks
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY, NodeKind
-from rootsd.wall.git.settings import read_settings
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _OBJECTS, _REFS = b"objects", b"refs"
@@ -61,19 +61,6 @@ _MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
 _MAX_NAMES = 4096
 _MAX_SHOWN = 200
-
-# The settings whose values git runs, in the form in which git lists them. See git-config(1).
-_PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
-    | core\.alternaterefscommand
-    | filter\..*\.(clean|smudge|process) | diff\.(external|.*\.(command|textconv))
-    | merge\..*\.driver | (merge|diff|gui)tool\..*\.cmd | gpg\.(.*\.)?program
-    | credential\.(.*\.)?helper | uploadpack\.packobjectshook | alias\..* | pager\..*
-    | remote\..*\.(uploadpack|receivepack|vcs) | submodule\..*\.update | sequence\.editor
-    | protocol\.(.*\.)?allow
-    | interactive\.difffilter | trailer\..*\.(command|cmd) | include\.path | includeif\..*
-    | (browser|man)\..*\.(cmd|path)"""
-_NOT_A_PROGRAM = r"""core\.fsmonitor=(true|false|1|0|yes|no|on|off|) | submodule\..*\.update=[^!].*
-    | pager\..*=(true|false)"""
 
 
 class FactKind(Enum):
@@ -376,7 +363,7 @@ def _programs_of(own: bytes) -> list[str]:
     for file in (common + b"/config", own + b"/config.worktree"):
         text = read_small(final_path(file), CONFIG_CAP)
         if text:
-            found.update(_program_settings(text))
+            found.update(f"{name} = {value}" for name, value in program_settings(text))
         if text and len(text) == CONFIG_CAP:
             found.add(f"settings beyond the first {CONFIG_CAP} bytes, which were not read")
     return sorted(found)
@@ -391,16 +378,6 @@ def _common_of(own: bytes) -> bytes:
 def _is_hook(own: bytes, name: bytes) -> bool:
     path = own + b"/hooks/" + name
     return not name.endswith(b".sample") and os.access(path, os.X_OK) and not os.path.isdir(path)
-
-
-def _program_settings(text: bytes) -> Iterator[str]:
-    """Yield the settings in a text that name programs."""
-    for key, raw in read_settings(text):
-        value = raw.decode("utf-8", "replace")
-        names_program = re.fullmatch(_PROGRAMS, key, re.VERBOSE | re.DOTALL)
-        line = f"{key}={value}"
-        if names_program and not re.fullmatch(_NOT_A_PROGRAM, line, re.VERBOSE | re.IGNORECASE):
-            yield f"{key} = {value}"
 
 
 def names_in(folder: bytes) -> list[bytes]:

@@ -31,9 +31,9 @@ from typing import NamedTuple
 from rootsd.agents import project_files
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.git_settings import read_settings, worktree_setting
 from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
-from rootsd.wall.git.settings import read_settings
 from rootsd.wall.system_calls import closing, open_below
 
 IN_A_ROOT = (
@@ -153,7 +153,7 @@ def shared_git_folder(root: bytes) -> bytes | None:
             return None
         if os.path.lexists(own + b"/commondir"):
             return _common_directory(root, own)
-        back = _worktree_setting(_read(own + b"/config"))
+        back = worktree_setting(_read(own + b"/config"))
         if back is not None and final_path(os.path.join(own, back)) == root:
             return own
     except (OSError, ValueError):
@@ -166,14 +166,6 @@ def _common_directory(root: bytes, own: bytes) -> bytes | None:
     common = final_path(os.path.join(own, _read(own + b"/commondir").strip()))
     points_back = final_path(back) == root + b"/" + GIT
     return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
-
-
-def _worktree_setting(config: bytes) -> bytes | None:
-    for line in config.splitlines():
-        name, equals, value = line.partition(b"=")
-        if equals and name.strip() == b"worktree":
-            return value.strip()
-    return None
 
 
 def _add_git_directory(found: dict[bytes, ProtectedPath], where: _OpenRoot, prefix: bytes) -> None:

@@ -1,8 +1,8 @@
-"""Read the names and values in a text of git's settings, as git itself reads them.
+"""Read the names and values in a text of git's settings, as git itself reads them. Pure.
 
 `git config --list` would answer the same, but the daemon must not start a program, and a hostile
-repository should not choose what git reads. A test compares both. Source: the section "Syntax" of
-git-config(1), and `config.c` of git 2.39.
+repository should not choose what git reads. A test compares both. Includes are not followed.
+Source: git-config(1), and `config.c` of git 2.39.
 """
 
 from __future__ import annotations
@@ -19,6 +19,24 @@ _VALUE = re.compile(
     re.VERBOSE,
 )
 _MARK = b"\xef\xbb\xbf"
+# The settings whose values git runs, or that name further settings. See git-config(1).
+_PROGRAMS = re.compile(
+    r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
+    | core\.alternaterefscommand
+    | filter\..*\.(clean|smudge|process) | diff\.(external|.*\.(command|textconv))
+    | merge\..*\.driver | (merge|diff|gui)tool\..*\.cmd | gpg\.(.*\.)?program
+    | credential\.(.*\.)?helper | uploadpack\.packobjectshook | alias\..* | pager\..*
+    | remote\..*\.(uploadpack|receivepack|vcs) | submodule\..*\.update | sequence\.editor
+    | protocol\.(.*\.)?allow
+    | interactive\.difffilter | trailer\..*\.(command|cmd) | include\.path | includeif\..*
+    | (browser|man)\..*\.(cmd|path)""",
+    re.VERBOSE | re.DOTALL,
+)
+_NOT_A_PROGRAM = re.compile(
+    r"""core\.fsmonitor=(true|false|1|0|yes|no|on|off|) | submodule\..*\.update=[^!].*
+    | pager\..*=(true|false)""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def read_settings(text: bytes) -> Iterator[tuple[str, bytes]]:
@@ -46,6 +64,19 @@ def read_settings(text: bytes) -> Iterator[tuple[str, bytes]]:
         else:
             return
         at = found.end()
+
+
+def program_settings(text: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each setting that makes git run a program."""
+    for name, raw in read_settings(text):
+        value = raw.decode("utf-8", "replace")
+        if _PROGRAMS.fullmatch(name) and not _NOT_A_PROGRAM.fullmatch(f"{name}={value}"):
+            yield name, value
+
+
+def worktree_setting(text: bytes) -> bytes | None:
+    """Return the folder that a git directory names as its checkout, or None."""
+    return dict(read_settings(text)).get("core.worktree")
 
 
 def _plain(value: bytes) -> bytes:
