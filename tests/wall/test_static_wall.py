@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST
+from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 from support.folder_identity import identity_of
 from support.sizes import Sizes
 from support.walls import Interpreter, Refused, Wall

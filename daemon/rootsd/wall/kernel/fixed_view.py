@@ -7,8 +7,8 @@ waits for the next start, with another warden.
 Rules only add rights. So a file that must be hidden in a readable folder gets no rule, but all
 other files there get one each; files that are made there later are not readable. In a writable
 folder nothing can be hidden. A denied folder in the base is hidden in this way. If one is denied
-later, the warden ends, as for a lost root. `rootsd.core.fixed_roots` decides which roots can be
-given.
+later, the warden ends, as for a lost root. `rootsd.wall.view.fixed_roots` decides which roots can
+be given.
 
 A rule belongs to the folder itself, not to its path. A folder that takes its place later gets no
 rights, and a folder that is moved keeps them until the daemon has noticed.
@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from rootsd.core.access import Access
-from rootsd.core.fixed_roots import fixed_roots, missing
 from rootsd.core.mount_plan import (
     DesiredMount,
     ViewEntry,
@@ -36,6 +35,7 @@ from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.warden import WardenSettings
 from rootsd.wall.system_calls import closing
 from rootsd.wall.view.denied_base import DENIED, DeniedBase
+from rootsd.wall.view.fixed_roots import fixed_roots, missing
 
 _DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.CONTROL_DEVICE
 _CHANGE_ALL = ~NO_DEVICES

@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 
 from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.mount_plan import (
     GIT_OUTSIDE_OF_CHECKOUT,
@@ -32,6 +31,7 @@ from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose
 from rootsd.wall.view.denied_base import DeniedBase
+from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 
 _STATIC_LACKS = (
     "with --static it works without them, but changes do not reach a running program, names stay"

@@ -21,6 +21,7 @@ from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallUse
+from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import folder_of_daemon
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.protected import ProtectionPolicy
@@ -65,7 +66,6 @@ from rootsd.wall.view.standard_files import (
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
 
-CONFINED = "ROOTSD_CONFINED"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 _MISSING = b"missing"  # what the program's process reports if there is no such program
 _PREFIX = "rootsd confine: "
@@ -162,7 +162,7 @@ def _check_platform() -> None:
         )
     if not is_supported_machine():
         raise CannotConfine("confine does not know this processor's system calls", "uname -m")
-    if os.environ.get(CONFINED):
+    if os.environ.get(CONFINED_VARIABLE):
         raise CannotConfine(
             "this program is confined already", "the program itself, without rootsd confine"
         )
@@ -395,7 +395,7 @@ def environment_inside(
     inside = {name: text for name, text in outside.items() if name not in scrubbed}
     own = {os.fsdecode(name): os.fsdecode(text) for name, text in view.variables.items()}
     home = os.fsdecode(view.home)
-    return {**inside, **own, CONFINED: label, "HOME": home, **warden.variables}
+    return {**inside, **own, CONFINED_VARIABLE: label, "HOME": home, **warden.variables}
 
 
 def describe_pause(news: PauseNews, label: str) -> str:

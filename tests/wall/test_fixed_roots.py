@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.access import Access
-from rootsd.core.fixed_roots import fixed_roots, missing
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     FolderIdentity,
     desired_mounts,
 )
+from rootsd.wall.view.fixed_roots import fixed_roots, missing
 
 READ, WRITE = Access.READ, Access.READ_WRITE
 PATHS = (b"/a", b"/a/b", b"/a/b/c", b"/d")
