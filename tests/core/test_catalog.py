@@ -70,20 +70,16 @@ DENIALS = [
 
 
 @pytest.mark.parametrize(("denial", "left"), DENIALS)
-def test_a_denial_overrides_approvals(denial: Deny | AddRule, left: set[bytes]) -> None:
+def test_a_denial_overrides_approvals_and_approve_rules_above_and_below(
+    denial: Deny | AddRule, left: set[bytes]
+) -> None:
     assert approved(*ALL).roots.keys() == set(ALL)
     assert after(approved(*ALL), denial).roots.keys() == left
-
-
-@pytest.mark.parametrize("pattern", [b"/", b"/w", b"/w/*/**", b"/w/src*"])
-@pytest.mark.parametrize(("denial", "left"), DENIALS)
-def test_a_denial_overrides_approve_rules_above_and_below(
-    pattern: bytes, denial: Deny | AddRule, left: set[bytes]
-) -> None:
-    allow = AddRule(pattern, Verdict.APPROVED, ANN)
-    assert after(KNOWN, allow).roots.keys() == set(ALL)
-    assert after(KNOWN, allow, denial).roots.keys() == left
-    assert after(KNOWN, denial, allow).roots.keys() == left
+    for pattern in (b"/", b"/w", b"/w/*/**", b"/w/src*"):
+        allow = AddRule(pattern, Verdict.APPROVED, ANN)
+        assert after(KNOWN, allow).roots.keys() == set(ALL)
+        assert after(KNOWN, allow, denial).roots.keys() == left
+        assert after(KNOWN, denial, allow).roots.keys() == left
 
 
 def test_a_folder_above_a_denied_project_is_withheld_until_the_denial_is_forgotten() -> None:
@@ -94,43 +90,27 @@ def test_a_folder_above_a_denied_project_is_withheld_until_the_denial_is_forgott
     assert after(catalog, Forget(LIB, ANN)).roots.keys() == {API}
 
 
-def test_a_denied_folder_that_appears_inside_a_root_withholds_the_root() -> None:
-    catalog = after(approved(API), forbid(b"/**/secret"))
-    assert catalog.roots.keys() == {API}
-    assert after(catalog, seen(API + b"/secret", 7)).roots == {}
-
-
 def test_a_denied_uri_affects_no_folder() -> None:
     catalog = after(approved(SRC), uri_seen(URI), Deny(URI, ANN))
     assert catalog.roots.keys() == {SRC}
     assert catalog.is_denied(catalog.projects[URI])
 
 
-def test_a_catalog_rebuilt_from_its_projects_and_rules_is_equal() -> None:
-    catalog = after(approved(SRC, API), Deny(LIB, ANN), forbid(b"/w/src-old"))
-    parts = (catalog.projects.values(), catalog.rules, PLACES, catalog.next_rule)
-    assert Catalog.of(*parts) == catalog
-    assert catalog.denied == {LIB, OTHER}
-
-
-def test_names_are_frozen_by_approval_and_otherwise_proposed() -> None:
-    catalog = approved(API)
-    assert catalog.name_of(catalog.projects[API]) == "src/api"
-    assert catalog.frozen_names == {"src/api": API}
-    assert catalog.proposed_names == {SRC: "src", LIB: "lib", OTHER: "src-old/api"}
-    assert catalog.name_of(catalog.projects[OTHER]) == "src-old/api"
-
-
 @pytest.mark.parametrize("order", [(API, OTHER), (OTHER, API)])
-def test_names_do_not_depend_on_what_is_approved_first(order: tuple[bytes, bytes]) -> None:
+def test_names_are_frozen_by_approval_and_do_not_depend_on_what_is_approved_first(
+    order: tuple[bytes, bytes],
+) -> None:
     first, second = order
-    catalog = approved(first)
     wanted = {API: "src/api", OTHER: "src-old/api"}
+    catalog = approved(first)
+    assert catalog.frozen_names == {wanted[first]: first}
+    assert catalog.proposed_names == {SRC: "src", LIB: "lib", second: wanted[second]}
     assert {path: catalog.name_of(catalog.projects[path]) for path in order} == wanted
     assert {path: root.name for path, root in approved(first, second).roots.items()} == wanted
 
 
-def test_an_abandoned_name_is_proposed_for_no_other_project() -> None:
+def test_an_abandoned_name_is_proposed_for_the_project_that_had_it_only() -> None:
+    assert after(approved(LIB), Forget(LIB, ANN)).proposed_names[LIB] == "lib"
     named = after(approved(LIB), Rename(LIB, "api", ANN))
     gone = [ProjectGone(LIB), Forget(LIB, ANN)]
     for end in ([Forget(LIB, ANN)], [Rename(LIB, "books", ANN)], gone):
@@ -141,10 +121,6 @@ def test_an_abandoned_name_is_proposed_for_no_other_project() -> None:
     assert after(named, Forget(LIB, ANN)).reserved == {"api": LIB, "lib": LIB}
     again = Catalog.of(KNOWN.projects.values(), (), PLACES, 1, reserved={"lib": OTHER})
     assert again.proposed_names[LIB] == "vendor/lib"
-
-
-def test_a_project_gets_its_former_name_proposed() -> None:
-    assert after(approved(LIB), Forget(LIB, ANN)).proposed_names[LIB] == "lib"
 
 
 def test_an_unpublishable_project_is_not_pending() -> None:
@@ -159,26 +135,16 @@ def test_an_unpublishable_project_is_not_pending() -> None:
         after(catalog, Approve(odd, identity(9), ANN))
 
 
-def test_ids_lead_to_paths() -> None:
+def test_projects_are_found_by_id_main_checkout_and_the_folders_around_them() -> None:
+    catalog = after(KNOWN, uri_seen(URI), seen(b"/v/1", 8, API), seen(b"/v/2", 9, API))
     assert {KNOWN.ids[project.id] for project in KNOWN.projects.values()} == set(ALL)
-
-
-def test_worktrees_are_found_by_their_main_checkout() -> None:
-    catalog = after(KNOWN, seen(b"/v/1", 8, API), seen(b"/v/2", 9, API))
     assert catalog.worktrees == {API: (b"/v/1", b"/v/2")}
-
-
-def test_project_containing_returns_the_innermost_project() -> None:
-    held = {
-        path: KNOWN.project_containing(path)
-        for path in (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)
-    }
-    paths = [project.path if project else None for project in held.values()]
-    assert paths == [LIB, API, SRC, None, None]
-
-
-def test_below_compares_components() -> None:
     assert {project.path for project in KNOWN.below(SRC)} == {SRC, API, LIB}
+    over = [project.path for project in catalog.containing([LIB, LIB + b"/x", URI])]
+    assert over == [LIB, API, SRC, URI]
+    inside = (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)
+    held = map(KNOWN.project_containing, inside)
+    assert [project and project.path for project in held] == [LIB, API, SRC, None, None]
 
 
 @pytest.mark.parametrize(
@@ -201,13 +167,6 @@ def test_undecided_present_complete_and_safe_projects_are_pending(
     assert catalog.is_pending(catalog.projects[API]) is waits
 
 
-def test_a_lapsed_project_is_pending_with_its_reason() -> None:
-    catalog = after(approved(API), seen(API, 9))
-    assert catalog.judgments[API].reason is VerdictReason.LAPSED
-    assert catalog.is_pending(catalog.projects[API])
-    assert not catalog.is_denied(catalog.projects[API])
-
-
 def test_worktrees_inherit_only_from_an_approved_main_checkout() -> None:
     catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", tree(8), ANN))
     speaks = catalog.decision_context.approved_since
@@ -217,18 +176,14 @@ def test_worktrees_inherit_only_from_an_approved_main_checkout() -> None:
 
 
 def test_a_moved_folder_is_recognized_by_its_identity_only() -> None:
-    catalog = after(
-        NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN, name="api")
-    )
-    catalog = plan(
-        catalog, [ProjectGone(b"/w/a"), seen(b"/w/b", 1), seen(b"/w/c", 2)], NOW
-    ).catalog
-    before = catalog.moved_from(catalog.projects[b"/w/b"])
-    assert before is not None
-    assert before.path == b"/w/a"
-    assert catalog.moved_from(catalog.projects[b"/w/c"]) is None
-    assert catalog.moved_from(catalog.projects[b"/w/a"]) is None
+    approval = Approve(b"/w/a", identity(1), ANN, name="api")
+    moves: list[Input] = [ProjectGone(b"/w/a"), seen(b"/w/b", 1), seen(b"/w/c", 2)]
+    catalog = plan(after(NOTHING_KNOWN, seen(b"/w/a", 1), approval), moves, NOW).catalog
     assert b"/w/b" not in catalog.roots
+    for known in (catalog, after(catalog, Rename(b"/w/b", "mine", ANN))):
+        assert known.moved_from(known.projects[b"/w/b"]) is known.projects[b"/w/a"]
+        assert known.moved_from(known.projects[b"/w/c"]) is None
+        assert known.moved_from(known.projects[b"/w/a"]) is None
 
 
 def test_a_missing_project_is_recognized_by_its_origin() -> None:
@@ -245,13 +200,6 @@ def test_a_missing_project_is_recognized_by_its_origin() -> None:
     assert catalog.missing_with_origin(catalog.projects[b"/w/b"], "there") is None
 
 
-def test_a_moved_folder_that_was_named_since_is_still_recognized() -> None:
-    catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN))
-    catalog = plan(catalog, [ProjectGone(b"/w/a"), seen(b"/w/b", 1)], NOW).catalog
-    catalog = after(catalog, Rename(b"/w/b", "mine", ANN))
-    assert catalog.moved_from(catalog.projects[b"/w/b"]) is catalog.projects[b"/w/a"]
-
-
 def test_a_present_unreachable_or_undecided_project_was_not_moved() -> None:
     approval = Approve(b"/w/a", identity(1), ANN)
     for first, then in (
@@ -261,12 +209,6 @@ def test_a_present_unreachable_or_undecided_project_was_not_moved() -> None:
     ):
         catalog = plan(after(NOTHING_KNOWN, *first), [then, seen(b"/w/b", 1)], NOW).catalog
         assert catalog.moved_from(catalog.projects[b"/w/b"]) is None
-
-
-def test_containing_yields_projects_from_the_innermost_outward() -> None:
-    catalog = after(KNOWN, uri_seen(URI))
-    over = [project.path for project in catalog.containing([LIB, LIB + b"/x", URI])]
-    assert over == [LIB, API, SRC, URI]
 
 
 def worked_out(catalog: Catalog) -> tuple[object, ...]:
@@ -320,13 +262,6 @@ def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     assert before.pending_count == pending
 
 
-def test_a_decision_that_changes_no_name_keeps_the_proposed_names() -> None:
-    before = approved(API)
-    proposed = before.proposed_names
-    assert after(before, Deny(API, ANN)).proposed_names is proposed
-    assert after(before, Rename(API, "else", ANN)).proposed_names is not proposed
-
-
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))
 def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, bool]]) -> None:
     catalog = KNOWN
@@ -340,9 +275,10 @@ def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, b
 
 def test_values_that_a_change_does_not_affect_are_not_recomputed() -> None:
     before = approved(API)
-    known = worked_out(before)
+    known, proposed = worked_out(before), before.proposed_names
     denied = after(before, Deny(API, ANN))
     assert all(a is b for a, b in zip(known, worked_out(denied), strict=True))
+    assert after(before, Rename(API, "else", ANN)).proposed_names is not proposed
 
 
 def test_a_missing_approved_root_is_kept_until_its_approval_lapses() -> None:

@@ -78,35 +78,28 @@ def around(
 EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
 
 
-def test_each_reason_takes_precedence_over_later_ones() -> None:
+def test_each_reason_takes_precedence_over_later_ones_and_names_what_decided() -> None:
     """Remove the reasons one by one, in the order of precedence."""
-    approved = {MAIN: SINCE}.get
+    approved, denied, pending = Verdict.APPROVED, Verdict.DENIED, Verdict.PENDING
+    full = around(ALLOW, FORBID, denied=b"/w", holding=True, approved={MAIN: SINCE}.get)
+    not_above = replace(full, denied=frozenset())
+    not_forbidden = replace(not_above, rules=(ALLOW,))
+    not_holding = replace(not_forbidden, holding_denied=frozenset())
+    by_main = replace(not_holding, rules=())
     no_decision = replace(EVERYTHING, decision=None)
-    steps = [
-        (
-            replace(EVERYTHING, decision=DENIED),
-            around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
-            VerdictReason.DENIED,
-        ),
-        (
-            EVERYTHING,
-            around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
-            VerdictReason.DENIED_ABOVE,
-        ),
-        (
-            EVERYTHING,
-            around(ALLOW, FORBID, holding=True, approved=approved),
-            VerdictReason.DENY_RULE,
-        ),
-        (EVERYTHING, around(ALLOW, holding=True, approved=approved), VerdictReason.HOLDS_DENIED),
-        (EVERYTHING, around(ALLOW, approved=approved), VerdictReason.APPROVED),
-        (no_decision, around(ALLOW, approved=approved), VerdictReason.APPROVE_RULE),
-        (no_decision, around(approved=approved), VerdictReason.MAIN_CHECKOUT),
-        (replace(no_decision, lapse=LAPSE), around(), VerdictReason.LAPSED),
-        (no_decision, around(), VerdictReason.UNDECIDED),
-    ]
-    for ruling, surroundings, ground in steps:
-        assert judge(project(ruling, LINKED), surroundings).reason is ground
+    is_denied = replace(EVERYTHING, decision=DENIED)
+    for ruling, surroundings, judgment in (
+        (is_denied, full, Judgment(denied, VerdictReason.DENIED)),
+        (EVERYTHING, full, Judgment(denied, VerdictReason.DENIED_ABOVE, b"/w")),
+        (EVERYTHING, not_above, Judgment(denied, VerdictReason.DENY_RULE, 2)),
+        (EVERYTHING, not_forbidden, Judgment(pending, VerdictReason.HOLDS_DENIED)),
+        (EVERYTHING, not_holding, Judgment(approved, VerdictReason.APPROVED)),
+        (no_decision, not_holding, Judgment(approved, VerdictReason.APPROVE_RULE, 1)),
+        (no_decision, by_main, Judgment(approved, VerdictReason.MAIN_CHECKOUT, MAIN)),
+        (replace(no_decision, lapse=LAPSE), around(), Judgment(pending, VerdictReason.LAPSED)),
+        (no_decision, around(), Judgment(pending, VerdictReason.UNDECIDED)),
+    ):
+        assert judge(project(ruling, LINKED), surroundings) == judgment
 
 
 def test_a_worktree_keeps_its_approval_when_overlayfs_copies_its_folder() -> None:
@@ -121,34 +114,6 @@ def test_a_worktree_keeps_its_approval_when_overlayfs_copies_its_folder() -> Non
     other = replace(BY_MAIN, identity=copied.identity or TREE)
     withheld = project(Ruling(grants=(other,)), copied)
     assert judge(withheld, surroundings).reason is VerdictReason.UNDECIDED
-
-
-@pytest.mark.parametrize(
-    ("ruling", "surroundings", "judgment"),
-    [
-        (Ruling(DENIED), around(), Judgment(Verdict.DENIED, VerdictReason.DENIED)),
-        (
-            Ruling(),
-            around(denied=b"/"),
-            Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, b"/"),
-        ),
-        (Ruling(), around(FORBID), Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, 2)),
-        (
-            Ruling(grants=(BY_RULE,)),
-            around(ALLOW),
-            Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, 1),
-        ),
-        (
-            Ruling(grants=(BY_MAIN,)),
-            around(approved={MAIN: SINCE}.get),
-            Judgment(Verdict.APPROVED, VerdictReason.MAIN_CHECKOUT, MAIN),
-        ),
-    ],
-)
-def test_a_judgment_names_the_folder_or_rule_that_decided(
-    ruling: Ruling, surroundings: DecisionContext, judgment: Judgment
-) -> None:
-    assert judge(project(ruling, LINKED), surroundings) == judgment
 
 
 def some(*values: object) -> st.SearchStrategy[Any]:
@@ -179,22 +144,6 @@ def test_the_first_judgment_is_the_verdict_and_all_follow_precedence(
     spoken = [voice.reason for voice in judgments_by_precedence(known, surroundings)]
     assert spoken[0] is judge(known, surroundings).reason
     assert spoken == [ground for ground in VerdictReason if ground in spoken]
-
-
-@pytest.mark.parametrize("above", [b"/w/a", b"/w", b"/"])
-@pytest.mark.parametrize("ruling", [Ruling(APPROVED), EVERYTHING])
-def test_a_denial_overrides_at_every_depth(above: bytes, ruling: Ruling) -> None:
-    wider = replace(ALLOW, pattern=b"/")
-    deny_rule = Rule(3, above, Verdict.DENIED, ANN, NOW)
-    for surroundings in (around(wider, denied=above), around(wider, deny_rule)):
-        assert judge(project(ruling), surroundings).verdict is Verdict.DENIED
-
-
-def test_a_denial_does_not_affect_neighbors() -> None:
-    assert (
-        judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).reason
-        is VerdictReason.APPROVED
-    )
 
 
 @pytest.mark.parametrize(
@@ -256,12 +205,16 @@ def test_only_approved_present_safe_and_utf8_projects_are_published(
 
 
 def test_a_root_has_the_fields_that_clients_see() -> None:
-    decision = replace(APPROVED, access=Access.READ)
+    session = SessionKey("1f2e", "claude")
+    decision = replace(APPROVED, access=Access.READ, number=7, session=session)
     root = root_of(project(Ruling(decision, name="api", tags=("work",)), path=b"/w/a b"))
     assert (root.path, root.uri, root.name) == (b"/w/a b", "file:///w/a%20b", "api")
     assert (root.kind, root.access, root.tags) == (ProjectKind.GIT, Access.READ, ("work",))
+    assert (root.approval, root.session) == (7, "1f2e")
+    assert root_of(project(Ruling(replace(decision, session=None)))).session is None
     granted = root_of(project(Ruling(grants=(BY_RULE,))))
     assert (granted.name, granted.access) == ("/w/a/b", Access.READ_WRITE)
+    assert granted.approval == 0
 
 
 def worktree(path: bytes = PATH, main: bytes = MAIN, born_ns: int = AFTER_NS) -> Project:
@@ -376,12 +329,3 @@ def test_an_approval_for_one_session_is_no_start_for_worktrees() -> None:
     limited = project(Ruling(replace(APPROVED, session=SessionKey("1f2e", "claude"))))
     assert judge(limited, around()) == judgment
     assert approved_since_ns(limited, judgment, around()) is None
-
-
-def test_a_root_names_the_approval_and_its_session() -> None:
-    decision = replace(APPROVED, number=7, session=SessionKey("1f2e", "claude"))
-    root = root_of(project(Ruling(decision)))
-    assert (root.approval, root.session) == (7, "1f2e")
-    root = root_of(project(Ruling(replace(decision, session=None))))
-    assert (root.approval, root.session) == (7, None)
-    assert root_of(project(Ruling(grants=(BY_RULE,)))).approval == 0

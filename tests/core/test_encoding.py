@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -22,23 +23,22 @@ from rootsd.core.encoding import (
     from_ns,
     to_ns,
 )
-from rootsd.core.model import (
-    UNDECIDED,
-    Actor,
-    ObservedState,
-    ProjectKind,
-    Rule,
-    Ruling,
-)
+from rootsd.core.model import UNDECIDED, Actor, ObservedState, ProjectKind, Rule, Ruling
 from rootsd.core.record import BadRecord
 from support.decision_strategies import actors, moments, names, rules, rulings, sightings
 from support.sample_decisions import NOON, approved
 
 
 @given(names, st.sampled_from(ProjectKind), rulings)
-def test_a_project_is_decoded_from_its_text(name: str, kind: ProjectKind, ruling: Ruling) -> None:
+def test_a_project_is_decoded_from_its_text_which_is_ascii_sorted_and_holds_no_null(
+    name: str, kind: ProjectKind, ruling: Ruling
+) -> None:
     project = ProjectRecord(name, kind, ruling)
-    assert decode_project(encode_project(project)) == project
+    text = encode_project(project)
+    assert decode_project(text) == project
+    assert text.isascii()
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert None not in json.loads(text)["ruling"].values()
 
 
 def test_the_access_of_a_lapsed_approval_is_kept_and_written_only_if_narrower() -> None:
@@ -47,32 +47,14 @@ def test_the_access_of_a_lapsed_approval_is_kept_and_written_only_if_narrower() 
     assert "access" not in encode_project(ProjectRecord("r1", ProjectKind.GIT, UNDECIDED))
 
 
-@given(rules)
-def test_a_rule_is_decoded_from_its_text(rule: Rule) -> None:
+@given(rules, sightings, st.none() | actors, moments)
+def test_a_rule_a_sighting_an_actor_and_a_time_are_decoded_from_their_text(
+    rule: Rule, observed: ObservedState, actor: Actor | None, moment: datetime
+) -> None:
     assert decode_rule(rule.number, encode_rule(rule)) == rule
-
-
-@given(sightings)
-def test_an_observed_state_is_decoded_from_its_text(observed: ObservedState) -> None:
     assert decode_observed(encode_observed(observed)) == observed
-
-
-@given(st.none() | actors)
-def test_an_actor_and_no_actor_are_decoded_from_their_text(actor: Actor | None) -> None:
     assert decode_actor(encode_actor(actor)) == actor
-
-
-@given(moments)
-def test_a_time_is_decoded_from_its_nanoseconds(moment: object) -> None:
-    assert from_ns(to_ns(moment)) == moment  # type: ignore[arg-type]
-
-
-@given(rulings)
-def test_the_text_is_ascii_sorted_and_holds_no_null(ruling: Ruling) -> None:
-    text = encode_project(ProjectRecord("r1", ProjectKind.GIT, ruling))
-    assert text.isascii()
-    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
-    assert None not in json.loads(text)["ruling"].values()
+    assert from_ns(to_ns(moment)) == moment
 
 
 def test_equal_values_of_records_are_shared() -> None:

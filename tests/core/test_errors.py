@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rootsd.core import errors
-from rootsd.core.errors import ErrorCode, OrderRefused, RootsdError
+from rootsd.core.errors import ErrorCode, OrderRefused, RootsdError, exit_of
 
 CODES = {
     RootsdError: ErrorCode.FAILED,
@@ -47,4 +47,12 @@ def test_refused_orders_differ_from_other_errors() -> None:
     assert {kind.__name__ for kind in CODES} - refusals == {
         "RootsdError", "AmbiguousReference", "CallerRefused", "BadConfig", "DaemonUnreachable",
         "Busy", "Unconfirmed",
+    }  # fmt: skip
+
+
+def test_the_exit_statuses_equal_the_documented_ones() -> None:
+    """Each error has its own exit status, on which scripts can rely."""
+    assert {code.value: int(exit_of(code)) for code in ErrorCode} == {
+        "failed": 1, "usage": 2, "pending": 3, "denied": 4, "nothing-matched": 5, "ambiguous": 6,
+        "refused": 7, "unreachable": 69, "busy": 75, "bad-config": 78,
     }  # fmt: skip

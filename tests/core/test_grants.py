@@ -77,14 +77,6 @@ def test_a_rule_grants_to_the_observed_directory() -> None:
     assert (project.ruling.name, project.ruling.decision) == ("api", None)
 
 
-def test_a_grant_is_no_part_of_what_takes_effect_at_once() -> None:
-    made = plan(after(NOTHING_KNOWN, ALLOW_ALL), [seen(MAIN)], NOW)
-    assert [change.verb for change in made.changes] == [ChangeVerb.OBSERVED, ChangeVerb.GRANTED]
-    at_once = made.immediate
-    assert (at_once.changes, at_once.catalog.roots) == (made.changes[:1], {})
-    assert at_once.immediate is at_once
-
-
 @pytest.mark.parametrize("reason", [LapseReason.REPLACED, LapseReason.RETARGETED])
 def test_a_replacement_is_granted_again(reason: LapseReason) -> None:
     lapsed = Ruling(lapse=Lapse(reason, NOW), name="old name", tags=("work",))
@@ -104,16 +96,12 @@ def test_a_replacement_is_granted_again(reason: LapseReason) -> None:
         replace(WAITING, path=HOME),
         replace(WAITING, path=b"/w/\xff"),
         replace(WAITING, ruling=Ruling(lapse=Lapse(LapseReason.STORE_RESTORED, NOW))),
+        after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN)).projects[MAIN],
+        after(NOTHING_KNOWN, seen(MAIN), Deny(MAIN, ANN)).projects[MAIN],
     ],
 )
-def test_no_rule_grants_an_unsuitable_project(project: Project) -> None:
+def test_no_rule_grants_an_unsuitable_or_decided_project(project: Project) -> None:
     assert granted(project) == []
-
-
-def test_a_decided_project_gets_no_grant() -> None:
-    for order in (Approve(MAIN, identity(1), ANN), Deny(MAIN, ANN)):
-        project = after(NOTHING_KNOWN, seen(MAIN), order).projects[MAIN]
-        assert granted(project) == []
 
 
 def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None:
@@ -129,9 +117,7 @@ def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None
 
 
 @pytest.mark.parametrize("by", [MAIN, TREE])
-def test_a_worktree_with_an_unknown_main_checkout_gets_no_grant(
-    by: bytes,
-) -> None:
+def test_a_worktree_with_an_unknown_main_checkout_gets_no_grant(by: bytes) -> None:
     approval = Approve(by, identity(1) if by == MAIN else tree(2), ANN)
     catalog = after(NOTHING_KNOWN, seen(MAIN), *([approval] if by == MAIN else []))
     catalog = after(catalog, seen(TREE, 2, MAIN), *([approval] if by == TREE else []))

@@ -3,14 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.model import (
-    GitEntry,
-    Identity,
-    MountBinding,
-    ObservedState,
-    Project,
-    ProjectKind,
-)
+from rootsd.core.model import GitEntry, Identity, MountBinding, ObservedState, Project, ProjectKind
 from support.core_samples import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)

@@ -46,11 +46,6 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
         assert name == (free[0] if free else f"{_suffixes(path)[0]}~{project_id(path)}")
 
 
-def test_the_folder_name_is_proposed_with_more_components_after_a_clash() -> None:
-    names = propose_names([b"/s/acme/api", b"/s/beta/api", b"/s/tool", b"/s/acme/lib/x"], {"tool"})
-    assert sorted(names.values()) == ["acme/api", "beta/api", "s/tool", "x"]
-
-
 def test_a_path_that_has_no_free_suffix_gets_its_id() -> None:
     assert propose_names([b"/api"], {"api"}, id_of=lambda _: "r7k2") == {b"/api": "api~r7k2"}
     assert propose_names([b"/api"], {"api", "API~R7K2"}, id_of=lambda _: "r7k2") == {
@@ -153,14 +148,11 @@ def test_an_id_is_unique_even_if_all_short_ones_are_taken() -> None:
         project_id(b"/w/a", Everything())
 
 
-def test_a_proposed_name_differs_from_existing_names() -> None:
+def test_a_proposed_name_differs_from_existing_and_reserved_names() -> None:
     api, other = b"/s/acme/api", b"/s/beta/api"
     assert propose_names([api], {"beta/api"}, others=[other]) == {api: "acme/api"}
     assert propose_names([api], others=[b"/api"]) == {api: "acme/api"}
     assert propose_names([b"/api"], others=[api]) == {b"/api": f"api~{project_id(b'/api')}"}
     assert propose_names([api], others=[b"/s/acme/web"]) == {api: "api"}
-
-
-def test_a_reserved_name_is_for_the_path_that_had_it() -> None:
-    assert propose_names([b"/s/api"], reserved={"api": b"/s/api"}) == {b"/s/api": "api"}
-    assert propose_names([b"/s/api"], reserved={"api": b"/x/api"}) == {b"/s/api": "s/api"}
+    assert propose_names([api], reserved={"api": api}) == {api: "api"}
+    assert propose_names([api], reserved={"api": b"/x/api"}) == {api: "acme/api"}

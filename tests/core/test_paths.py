@@ -49,14 +49,6 @@ def test_contains_compares_components(folder: bytes, path: bytes) -> None:
     )
 
 
-def test_a_folder_does_not_contain_a_neighbor_with_the_same_prefix() -> None:
-    assert not contains(b"/src", b"/src-old")
-    assert not contains(b"/src", b"/src-old/a")
-    assert contains(b"/src", b"/src")
-    assert contains(b"/", b"/src")
-    assert not contains(b"/src", b"/")
-
-
 @given(normal)
 def test_ancestors_are_the_folders_that_contain_a_path_nearest_first(path: bytes) -> None:
     above = list(paths.ancestors(path))
@@ -66,11 +58,8 @@ def test_ancestors_are_the_folders_that_contain_a_path_nearest_first(path: bytes
     assert not above or above[-1] == b"/"
 
 
-def test_a_uri_has_no_ancestors() -> None:
+def test_a_uri_has_no_ancestors_and_the_root_no_name() -> None:
     assert list(paths.ancestors(b"https://example.com/v1/x")) == []
-
-
-def test_base_name() -> None:
     assert [paths.base_name(path) for path in (b"/", b"/a", b"/a/b ")] == [b"", b"a", b"b "]
 
 
@@ -137,11 +126,8 @@ ALLOWED = (
 ).split()
 
 
-def test_some_places_can_never_be_a_root() -> None:
+def test_some_places_can_never_be_a_root_and_others_can_be_a_root_and_a_parent() -> None:
     assert [path for path in REFUSED if not PLACES.why_no_root(path)] == []
-
-
-def test_other_places_can_be_a_root_and_a_parent() -> None:
     reasons = {path: (PLACES.why_no_root(path), PLACES.why_no_parent(path)) for path in ALLOWED}
     assert reasons == dict.fromkeys(ALLOWED, (None, None))
 
@@ -151,11 +137,6 @@ def test_home_can_be_a_parent_and_folders_above_it_cannot() -> None:
     assert PLACES.why_no_root(HOME) == "it is your home folder"
     for above in (b"/home", b"/"):
         assert PLACES.why_no_parent(above) == "it contains your home folder"
-
-
-def test_a_path_that_is_not_utf8_can_never_be_a_root() -> None:
-    assert "UTF-8" in (PLACES.why_no_root(HOME + b"/src/\xff") or "")
-    assert PLACES.why_no_root(HOME + "/src/größe".encode()) is None
 
 
 @pytest.mark.parametrize("home", [b"/root", b"/var/home/ann", b"/var/lib/ci", b"/usr/home/ann"])
@@ -168,13 +149,18 @@ def test_a_home_folder_inside_a_system_tree_can_contain_roots(home: bytes) -> No
 
 
 def test_the_reason_names_the_place() -> None:
-    assert PLACES.why_no_root(b"/etc/app") == "/etc belongs to the system"
-    assert PLACES.why_no_root(HOME + b"/.ssh/x") == "/home/ann/.ssh contains secrets and settings"
-    assert PLACES.why_no_root(HOME + b"/state") == "it contains rootsd's own files"
-    assert PLACES.why_no_root(b"/srv/mine") is None
+    for path, why in (
+        (b"/etc/app", "/etc belongs to the system"),
+        (HOME + b"/.ssh/x", "/home/ann/.ssh contains secrets and settings"),
+        (HOME + b"/state", "it contains rootsd's own files"),
+        (HOME + b"/a/.git/b", "it lies inside a .git folder"),
+        (b"/opt", "it is a place of the system, not a project"),
+        (b"/srv/mine", None),
+        (HOME + "/src/größe".encode(), None),
+    ):
+        assert PLACES.why_no_root(path) == why
+    assert "UTF-8" in (PLACES.why_no_root(HOME + b"/src/\xff") or "")
     assert RefusedPlaces(HOME, (b"/srv/mine/state",)).why_no_root(b"/srv/mine")
-    assert PLACES.why_no_root(HOME + b"/a/.git/b") == "it lies inside a .git folder"
-    assert PLACES.why_no_root(b"/opt") == "it is a place of the system, not a project"
 
 
 def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None:

@@ -13,14 +13,7 @@ from rootsd.core.changes import ChangeVerb
 from rootsd.core.decide import VerdictReason
 from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import Approve, ApproveRule, Deny, Reinstate, RemoveRule
-from rootsd.core.model import (
-    ActorKind,
-    Lapse,
-    LapseReason,
-    Rule,
-    Ruling,
-    Verdict,
-)
+from rootsd.core.model import ActorKind, Lapse, LapseReason, Rule, Ruling, Verdict
 from rootsd.core.plan import plan
 from support.core_samples import (
     ANN,

@@ -19,17 +19,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Verdict
 from rootsd.core.plan import plan
-from support.core_samples import (
-    ANN,
-    HOME,
-    LATER,
-    NOTHING_KNOWN,
-    NOW,
-    PLACES,
-    after,
-    identity,
-    seen,
-)
+from support.core_samples import ANN, HOME, LATER, NOTHING_KNOWN, NOW, PLACES, identity, seen
 
 SRC = HOME + b"/src"
 API = SRC + b"/api"
@@ -59,26 +49,21 @@ def test_an_undo_restores_the_state_and_is_an_event() -> None:
     assert again.catalog.roots == done.catalog.roots
 
 
-def test_an_approval_is_not_restored_below_a_denial_or_with_a_used_name() -> None:
+def test_an_approval_is_not_restored_below_a_denial_with_a_used_name_or_in_a_refused_place() -> (
+    None
+):
     known = plan(NOTHING_KNOWN, [seen(API, 1), seen(WORKTREE, 2)], NOW).catalog
     done = plan(known, [approve(API)], NOW).catalog
-    approved_then = done.projects[API].ruling
     undecided = plan(done, [Forget(API, ANN)], NOW).catalog
-    restore = Restore(API, undecided.projects[API].ruling, approved_then, ANN)
+    restore = Restore(API, undecided.projects[API].ruling, done.projects[API].ruling, ANN)
     covered = plan(undecided, [forbid(SRC + b"/**")], NOW).catalog
-    with pytest.raises(DeniedHere):
-        plan(covered, [restore], LATER)
     taken = plan(undecided, [approve(WORKTREE, 2, "api")], NOW).catalog
-    with pytest.raises(NameTaken):
-        plan(taken, [restore], LATER)
-
-
-def test_an_approval_is_not_restored_in_a_place_that_is_refused_since() -> None:
-    done = after(NOTHING_KNOWN, seen(API, 1), approve(API))
-    denied = after(done, Deny(API, ANN)).with_places(PLACES._replace(own=(API,)))
-    order = Restore(API, denied.projects[API].ruling, done.projects[API].ruling, ANN)
-    with pytest.raises(RefusedPlace):
-        plan(denied, [order], LATER)
+    refusing = undecided.with_places(PLACES._replace(own=(API,)))
+    for catalog, why in (
+        (covered, DeniedHere), (taken, NameTaken), (refusing, RefusedPlace),
+    ):  # fmt: skip
+        with pytest.raises(why):
+            plan(catalog, [restore], LATER)
 
 
 def test_undoing_a_denial_affects_projects_below() -> None:

@@ -12,23 +12,12 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import VerdictReason, is_published, judge
 from rootsd.core.errors import DeniedHere, RefusedPlace
-from rootsd.core.inputs import (
-    AddRule,
-    Approve,
-    Deny,
-    PolicyRuleEnded,
-    ProjectUnsafe,
-    Reinstate,
-)
+from rootsd.core.inputs import AddRule, Approve, Deny, PolicyRuleEnded, ProjectUnsafe, Reinstate
 from rootsd.core.model import ActorKind, LapseReason, Verdict
 from rootsd.core.paths import PolicyEntry, RefusedPlaces
 from rootsd.core.plan import plan
 from rootsd.core.policy import NO_POLICY, MachinePolicy, broken_policy
-from rootsd.state.effects import (
-    grantable_projects,
-    plan_deferred_grants,
-    policy_grants_that_ended,
-)
+from rootsd.state.effects import grantable_projects, plan_deferred_grants, policy_grants_that_ended
 from support.approval_machine import COVERED, PATHS, ApprovalMachine
 from support.core_samples import (
     ANN,
@@ -142,34 +131,17 @@ def test_a_root_that_holds_a_project_that_the_policy_denies_is_withheld() -> Non
         plan(ruled, [Approve(API, identity(1), ANN)], NOW)
 
 
-def test_an_approve_rule_of_the_policy_grants_now_and_later() -> None:
-    ruled = under(after(NOTHING_KNOWN, seen(API, 1)), approves(b"/w/*"))
+def test_an_approve_rule_of_the_policy_grants_now_and_later_and_a_user_narrows_it() -> None:
+    secret = HOME + b"/.ssh/keys"
+    ruled = under(after(NOTHING_KNOWN, seen(API, 1), seen(secret, 3)), approves(b"/w/*", b"/**"))
     (grant,) = ruled.projects[API].ruling.grants
     assert (grant.actor.kind, grant.actor.detail) == (ActorKind.POLICY, "/w/*")
     later = after(ruled, seen(WEB, 2))
-    assert set(later.roots) == {API, WEB}
+    assert set(later.roots) == {API, WEB}, "the other place can never be a root"
     assert later.judgments[WEB].reason is VerdictReason.POLICY_APPROVE_RULE
     assert later.judgments[WEB].by == entry(b"/w/*")
-
-
-def test_a_user_narrows_what_the_policy_approves() -> None:
-    ruled = under(after(NOTHING_KNOWN, seen(API)), approves(b"/w/*"))
-    assert not after(ruled, Deny(API, ANN)).roots
-    assert not after(ruled, AddRule(b"/w", Verdict.DENIED, ANN)).roots
-
-
-def test_the_policy_approves_nothing_in_a_place_that_can_never_be_a_root() -> None:
-    secret = HOME + b"/.ssh/keys"
-    assert not under(after(NOTHING_KNOWN, seen(secret)), approves(b"/**")).roots
-
-
-def test_an_approval_of_the_policy_ends_with_its_rule_and_begins_anew() -> None:
-    ruled = under(after(NOTHING_KNOWN, seen(API)), approves(b"/w"))
-    assert set(ruled.roots) == {API}
-    ended = under(ruled, approves(b"/elsewhere"))
-    assert not ended.roots
-    assert ended.projects[API].ruling.grants == ()
-    assert set(under(ended, approves(b"/w")).roots) == {API}
+    assert set(after(later, Deny(API, ANN)).roots) == {WEB}
+    assert not after(later, AddRule(b"/w", Verdict.DENIED, ANN)).roots
 
 
 def test_the_end_of_a_rule_is_recorded_as_withdrawn() -> None:
@@ -201,15 +173,6 @@ def test_a_worktree_inherits_from_a_checkout_that_the_policy_approves() -> None:
     with_tree = after(ruled, seen(tree, 2, API))
     assert set(with_tree.roots) == {API, tree}
     assert set(under(with_tree, NO_POLICY).roots) == set()
-
-
-def test_another_name_of_a_refused_place_is_a_hazard_that_keeps_the_approval(
-    approved: Catalog,
-) -> None:
-    hidden = after(approved, ProjectUnsafe(API, LapseReason.POLICY))
-    assert set(hidden.roots) == {WEB, URI}
-    assert hidden.projects[API].ruling == approved.projects[API].ruling
-    assert set(after(hidden, seen(API, 1)).roots) == set(approved.roots)
 
 
 def test_configured_places_do_not_replace_those_of_the_policy(approved: Catalog) -> None:

@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import (
-    NO_FOCUS,
-    Focus,
-    ProjectKind,
-    PublishedRoot,
-    PublishedSet,
-)
+from rootsd.core.model import NO_FOCUS, Focus, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import contains
 from rootsd.core.scope import (
     FULL_SCOPE,
@@ -76,15 +70,14 @@ def kept(scope: Scope) -> tuple[PublishedRoot, ...]:
     return apply_scope(ALL, scope).roots
 
 
-def test_an_empty_scope_is_the_whole_set() -> None:
+def test_names_and_tags_select_the_roots_that_have_one_of_them() -> None:
     assert apply_scope(ALL, FULL_SCOPE) is ALL
     assert apply_scope(ALL, replace(FULL_SCOPE, uris=UriFilter.ANY)) is ALL
-
-
-def test_names_and_tags_select_the_roots_that_have_one_of_them() -> None:
     assert kept(Scope(names=frozenset({"src/web", "unknown"}))) == (WEB,)
     assert kept(Scope(tags=frozenset({"work"}))) == (DOCS, API, WEB)
     assert kept(Scope(frozenset({"notes"}), frozenset({"python"}))) == (NOTES, API)
+    assert kept(Scope(names=frozenset({"unknown"}))) == ()
+    assert apply_scope(ALL, Scope(folder=b"/")).revision == 7
 
 
 def cwd(folder: bytes, anchor: bytes | None) -> Scope:
@@ -97,13 +90,12 @@ def working_in(folder: bytes, anchor: bytes | None, approvals: int = 0) -> Scope
     )
 
 
-def test_a_folder_selects_the_root_that_contained_it_at_the_start() -> None:
+def test_a_folder_selects_the_root_that_contained_it_at_the_start_or_the_outermost_later_one() -> (
+    None
+):
     assert kept(cwd(b"/src/api/inner/x", b"/src/api/inner")) == (INNER,)
     assert kept(cwd(b"/src/api/inner/x", b"/src/api")) == (API,)
     assert kept(cwd(b"/src/api", b"/src/gone")) == ()
-
-
-def test_a_folder_without_a_project_selects_the_outermost_later_root() -> None:
     assert kept(cwd(b"/src/api/inner/x", None)) == (API,)
     assert kept(cwd(b"/src/api-old", None)) == ()
 
@@ -191,40 +183,23 @@ def test_the_anchor_is_the_innermost_root_or_else_a_known_project() -> None:
     assert session_start_in(catalog, b"/") == SessionStart(None, 9)
 
 
-def test_a_scope_without_a_match_is_empty() -> None:
-    assert kept(Scope(names=frozenset({"unknown"}))) == ()
-    assert apply_scope(ALL, Scope(folder=b"/")).revision == 7
-
-
 def test_only_folders_are_mcp_roots_except_with_any_uri() -> None:
     assert listed_roots(ALL, UriFilter.FILE) == (NOTES, API, INNER, WEB)
     assert listed_roots(ALL, UriFilter.ANY) == ALL.roots
 
 
 @given(SETS, SCOPES)
-def test_a_scope_keeps_the_order_of_roots(published: PublishedSet, scope: Scope) -> None:
-    left = apply_scope(published, scope).roots
-    assert left == tuple(each for each in published.roots if each in left)
-
-
-@given(SETS, SCOPES)
-def test_narrowing_twice_by_names_and_tags_equals_narrowing_once(
+def test_a_scope_keeps_the_matching_roots_in_their_order_and_narrows_once(
     published: PublishedSet, scope: Scope
 ) -> None:
+    left = apply_scope(published, scope).roots
+    assert left == tuple(each for each in published.roots if each in left)
+    for each in left:
+        named = each.name in scope.names or set(each.tags) & scope.tags
+        assert scope.is_full or named or scope.narrows_by_folder
     words = replace(scope, folder=None)
     once = apply_scope(published, words)
     assert apply_scope(once, words) == once
-
-
-@given(SETS, SCOPES)
-def test_each_root_in_the_scope_matches_it(published: PublishedSet, scope: Scope) -> None:
-    for each in apply_scope(published, scope).roots:
-        assert (
-            scope.is_full
-            or each.name in scope.names
-            or set(each.tags) & scope.tags
-            or scope.narrows_by_folder
-        )
 
 
 @given(SETS, PATHS)

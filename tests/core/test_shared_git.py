@@ -42,16 +42,7 @@ from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import plan
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.wall_view import WallRoots
-from support.core_samples import (
-    ANN,
-    HOME,
-    LATER,
-    NOTHING_KNOWN,
-    NOW,
-    after,
-    identity,
-    tree,
-)
+from support.core_samples import ANN, HOME, LATER, NOTHING_KNOWN, NOW, after, identity, tree
 
 MAIN, TREE = b"/w/main", b"/w/tree"
 SUB = MAIN + b"/sub"
@@ -105,9 +96,8 @@ INCLUDED = after(KNOWN, including(TREE))
 
 
 @pytest.mark.parametrize("path", CHECKOUT_OF)
-def test_a_root_uses_the_git_directory_of_a_pending_checkout_only_if_included(
-    path: bytes,
-) -> None:
+def test_a_root_uses_the_git_directory_of_a_pending_checkout_only_if_included(path: bytes) -> None:
+    assert shared_git(KNOWN, KNOWN.projects[CHECKOUT_OF[path]]) is None, "it has its own"
     assert access(after(KNOWN, plain(path)), path) is GitAccess.CHECKOUT_PENDING
     included = after(KNOWN, including(path))
     assert access(included, path) is GitAccess.INCLUDED
@@ -117,11 +107,6 @@ def test_a_root_uses_the_git_directory_of_a_pending_checkout_only_if_included(
     assert root.shared_git.checkout == CHECKOUT_OF[path]
     assert root.shared_git.identity == identity_at(CHECKOUT_OF[path])
     assert CHECKOUT_OF[path] not in WallRoots.of(included).roots
-
-
-def test_a_project_with_its_own_git_directory_shares_none() -> None:
-    assert shared_git(KNOWN, KNOWN.projects[MAIN]) is None
-    assert shared_git(KNOWN, KNOWN.projects[BARE]) is None
 
 
 def with_session(catalog: Catalog, path: bytes, session: SessionKey) -> Catalog:
@@ -134,6 +119,10 @@ CHECKOUT_CHANGES: dict[str, tuple[Callable[[Catalog], Catalog], GitAccess]] = {
     "another folder is denied": (
         lambda c: after(c, main_seen(9, b"/w/x"), Deny(b"/w/x", ANN)),
         GitAccess.INCLUDED,
+    ),
+    "a folder above is denied": (
+        lambda c: after(c, main_seen(9, b"/w"), Deny(b"/w", ANN)),
+        GitAccess.CHECKOUT_DENIED,
     ),
     "denied by a rule": (
         lambda c: after(c, AddRule(b"/*/main", Verdict.DENIED, ANN)),
@@ -149,10 +138,7 @@ CHECKOUT_CHANGES: dict[str, tuple[Callable[[Catalog], Catalog], GitAccess]] = {
         lambda c: after(c, plain(MAIN, expires=ENDS), ApprovalExpired(MAIN, ENDS)),
         GitAccess.INCLUDED,
     ),
-    "approved for a session": (
-        lambda c: with_session(c, MAIN, SESSION),
-        GitAccess.OTHER_SESSION,
-    ),
+    "approved for a session": (lambda c: with_session(c, MAIN, SESSION), GitAccess.OTHER_SESSION),
     "approved, and the session ended": (
         lambda c: after(with_session(c, MAIN, SESSION), SessionEnded(MAIN, SESSION)),
         GitAccess.INCLUDED,
@@ -191,11 +177,6 @@ def test_the_inclusion_ends_with_a_denial_or_another_directory(name: str) -> Non
     assert access(change(after(KNOWN, plain(TREE)))) is not GitAccess.INCLUDED
 
 
-def test_a_checkout_below_a_denied_folder_is_denied() -> None:
-    catalog = after(INCLUDED, main_seen(9, b"/w"), Deny(b"/w", ANN))
-    assert access(catalog) is GitAccess.CHECKOUT_DENIED
-
-
 def test_a_checkout_in_the_home_folder_itself_is_never_included() -> None:
     catalog = after(NOTHING_KNOWN, main_seen(1, HOME), tree_seen(2, HOME))
     with pytest.raises(IdentityChanged):
@@ -226,13 +207,10 @@ def test_a_later_approval_does_not_inherit_the_inclusion(name: str) -> None:
     assert access(ROOT_CHANGES[name](INCLUDED)) is GitAccess.CHECKOUT_PENDING
 
 
-def test_an_undo_restores_the_inclusion() -> None:
+def test_an_undo_restores_the_inclusion_and_a_folder_that_moved_needs_a_new_one() -> None:
     ruling = INCLUDED.projects[TREE].ruling
     forgotten = after(INCLUDED, Forget(TREE, ANN))
     assert access(after(forgotten, Restore(TREE, UNDECIDED, ruling, ANN))) is GitAccess.INCLUDED
-
-
-def test_the_folder_that_moved_needs_a_new_inclusion() -> None:
     moved = b"/w/moved"
     catalog = after(INCLUDED, ProjectGone(TREE), tree_seen(2, path=moved))
     catalog = after(catalog, Approve(moved, identity_at(TREE), ANN))

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.access import Access
-from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent
 from rootsd.core.inputs import (
     Approve,
     Deny,
@@ -67,16 +67,13 @@ def kept(project: Project | None, event: Observation | ProjectOrder) -> Project:
     return after
 
 
-def test_a_new_project_is_pending_with_a_new_id() -> None:
+def test_only_a_sighting_makes_a_project_known_and_it_is_pending_with_a_new_id() -> None:
     assert later(None, seen(PATH)) == Project(
         PATH, "new0", ObservedState(ProjectKind.GIT, identity(1), LATER)
     )
-
-
-@pytest.mark.parametrize("event", [ProjectGone(PATH), ProjectUnreachable(PATH)])
-def test_an_unknown_project_stays_unknown(event: Observation) -> None:
-    assert later(None, event) is None
-    assert later(None, ProjectUnsafe(PATH, LapseReason.EXPOSED)) is None
+    unsafe = ProjectUnsafe(PATH, LapseReason.EXPOSED)
+    for event in (ProjectGone(PATH), ProjectUnreachable(PATH), unsafe):
+        assert later(None, event) is None
 
 
 def test_an_unproposed_project_is_dropped_unless_decided_or_named() -> None:
@@ -88,18 +85,6 @@ def test_an_unproposed_project_is_dropped_unless_decided_or_named() -> None:
     lapsed = replace(PENDING, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOW)))
     for project in (ROOT, REFUSED, named, tagged, lapsed):
         assert kept(project, replace(stray, named=project is named)) == project
-
-
-@pytest.mark.parametrize("project", [PENDING, ROOT, REFUSED])
-def test_an_equal_observation_changes_nothing(project: Project) -> None:
-    assert later(project, seen(PATH)) == project
-
-
-@pytest.mark.parametrize(
-    "event", [uri_seen(URI), ProjectObserved(PATH, ProjectKind.GIT, UNIDENTIFIABLE)]
-)
-def test_a_project_without_identity_keeps_first_seen(event: ProjectObserved) -> None:
-    assert later(apply_input(None, event, "r1", NOW), event) == apply_input(None, event, "r1", NOW)
 
 
 @pytest.mark.parametrize(
@@ -176,26 +161,11 @@ def test_another_owner_withholds_a_project_until_the_owner_is_back() -> None:
     assert kept(withheld, seen(PATH)) == ROOT
 
 
-def test_a_project_that_returns_after_a_lapse_stays_lapsed() -> None:
-    assert kept(kept(ROOT, seen(PATH, 2)), seen(PATH, 1)).ruling.lapse is not None
-
-
-def test_another_directory_has_its_own_first_seen() -> None:
-    assert kept(ROOT, seen(PATH, 2)).observed.first_seen == LATER
+def test_another_directory_has_its_own_first_seen_and_the_first_one_stays_lapsed() -> None:
+    other = kept(ROOT, seen(PATH, 2))
+    assert other.observed.first_seen == LATER
     assert kept(ROOT, seen(PATH, 1, b"/w/main")).observed.first_seen == NOW
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        seen(PATH, 2),
-        ProjectGone(PATH),
-        ProjectUnreachable(PATH),
-        ProjectUnsafe(PATH, LapseReason.EXPOSED),
-    ],
-)
-def test_no_observation_ends_a_denial(event: Observation) -> None:
-    assert kept(REFUSED, event).ruling == DENIED
+    assert kept(other, seen(PATH, 1)).ruling.lapse is not None
 
 
 def test_a_missing_project_is_kept_only_if_decided() -> None:
@@ -214,19 +184,6 @@ def test_an_unreachable_project_is_kept_with_its_first_absence() -> None:
     assert later(suspended, ProjectGone(PATH)) is None
 
 
-@pytest.mark.parametrize("event", [ProjectGone(URI), ProjectUnreachable(URI), uri_seen(URI)])
-def test_a_uri_is_never_missing(event: Observation) -> None:
-    uri = Project(URI, "r1", ObservedState(ProjectKind.URI, None, NOW), APPROVED)
-    assert later(uri, event) == uri
-
-
-def test_a_hazard_ends_with_the_next_observation() -> None:
-    marked = kept(PENDING, ProjectUnsafe(PATH, LapseReason.EXPOSED))
-    assert marked.observed.hazard is LapseReason.EXPOSED
-    assert marked.ruling == UNDECIDED
-    assert kept(marked, seen(PATH)) == PENDING
-
-
 def test_an_approval_binds_to_the_shown_identity_and_ends_the_lapse() -> None:
     lapsed = kept(ROOT, seen(PATH, 2))
     order = Approve(PATH, identity(2), ANN, "tool", ("new",), Access.READ)
@@ -237,25 +194,14 @@ def test_an_approval_binds_to_the_shown_identity_and_ends_the_lapse() -> None:
 
 
 @pytest.mark.parametrize("reason", LapseReason)
-def test_a_project_with_a_hazard_is_not_approved_with_the_reason(reason: LapseReason) -> None:
-    with pytest.raises(NotPresent, match=r"/w/api cannot be published: .+"):
-        later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
-
-
-@pytest.mark.parametrize(
-    ("reason", "remedy"),
-    [
-        (LapseReason.OTHER_OWNER, "ls -ld /w/api"),
-        (LapseReason.EXPOSED, "ls -ld /w/api"),
-        (LapseReason.POLICY, "rootsd scan"),
-    ],
-)
-def test_the_refusal_of_an_unsafe_folder_names_a_command_that_helps(
-    reason: LapseReason, remedy: str
+def test_an_unsafe_folder_is_not_approved_with_the_reason_and_a_command_that_helps(
+    reason: LapseReason,
 ) -> None:
-    with pytest.raises(NotPresent) as refused:
+    with pytest.raises(NotPresent, match=r"/w/api cannot be published: .+") as refused:
         later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
-    assert refused.value.remedy == remedy
+    on_disk = reason in (LapseReason.OTHER_OWNER, LapseReason.EXPOSED)
+    if on_disk or reason is LapseReason.POLICY:
+        assert refused.value.remedy == ("ls -ld /w/api" if on_disk else "rootsd scan")
 
 
 def test_a_missing_or_incomplete_project_is_not_approved() -> None:
@@ -281,14 +227,10 @@ def test_a_denial_ends_all_approvals_and_keeps_the_name() -> None:
     assert kept(MISSING, Deny(PATH, ANN)).observed == MISSING.observed
 
 
-def test_forgetting_keeps_a_present_project_and_drops_a_missing_one() -> None:
-    assert kept(ROOT, Forget(PATH, ANN)) == PENDING
-    assert kept(REFUSED, Forget(PATH, ANN)) == PENDING
+def test_forgetting_drops_what_is_missing_or_only_a_person_proposed() -> None:
     assert later(MISSING, Forget(PATH, ANN)) is None
-
-
-def test_forgetting_drops_what_only_a_person_proposed() -> None:
     for project in (PENDING, ROOT, REFUSED):
+        assert kept(project, Forget(PATH, ANN)) == PENDING
         named = replace(project, observed=replace(project.observed, named=True))
         assert later(named, Forget(PATH, ANN)) is None
 
@@ -306,13 +248,6 @@ def test_undoing_the_decision_that_proposed_a_folder_drops_it(proposes: bool) ->
         found = replace(decided, observed=replace(decided.observed, named=False))
         assert later(found, Restore(PATH, found.ruling, UNDECIDED, ANN)) == PENDING
         assert later(decided, Restore(PATH, decided.ruling, DENIED, ANN)) is not None
-
-
-@pytest.mark.parametrize("order", [Approve(PATH, None, ANN), Deny(PATH, ANN), Forget(PATH, ANN)])
-def test_an_order_for_an_unknown_project_is_refused(order: ProjectOrder) -> None:
-    with pytest.raises(UnknownProject, match="/w/api") as refused:
-        later(None, order)
-    assert refused.value.remedy == "rootsd scan"
 
 
 @pytest.mark.parametrize("project", [ROOT, MISSING])
@@ -359,21 +294,16 @@ def test_a_missing_project_restored_to_undecided_is_dropped() -> None:
     assert kept(named, Restore(URI, named.ruling, UNDECIDED, ANN)) == known
 
 
-def test_a_newer_decision_is_not_undone() -> None:
-    with pytest.raises(CannotUndo, match="another decision"):
-        later(REFUSED, Restore(PATH, APPROVED, UNDECIDED, ANN))
-
-
-def test_an_approval_is_restored_only_for_its_directory() -> None:
+def test_neither_an_older_nor_an_expired_ruling_nor_that_of_another_folder_is_restored() -> None:
     replaced = replace(REFUSED, observed=replace(REFUSED.observed, identity=identity(2)))
-    with pytest.raises(IdentityChanged):
-        later(replaced, Restore(PATH, DENIED, APPROVED, ANN))
     gone = replace(REFUSED, observed=replace(REFUSED.observed, presence=Presence.MISSING))
-    with pytest.raises(NotPresent):
-        later(gone, Restore(PATH, DENIED, APPROVED, ANN))
-
-
-def test_an_expired_approval_is_not_restored() -> None:
     decision = Decision(Verdict.APPROVED, ANN, NOW, identity(1), expires=Expiry(NOW, "", 0))
-    with pytest.raises(CannotUndo, match="expired"):
-        later(REFUSED, Restore(PATH, DENIED, Ruling(decision, name="api"), ANN))
+    expired = Ruling(decision, name="api")
+    for project, now, then, why, words in (
+        (REFUSED, APPROVED, UNDECIDED, CannotUndo, "another decision"),
+        (REFUSED, DENIED, expired, CannotUndo, "expired"),
+        (replaced, DENIED, APPROVED, IdentityChanged, None),
+        (gone, DENIED, APPROVED, NotPresent, None),
+    ):
+        with pytest.raises(why, match=words):
+            later(project, Restore(PATH, now, then, ANN))

@@ -90,16 +90,9 @@ async def backups(store: FakeStore, world: LedgerHarness) -> BackupScheduler:
 async def test_a_backup_is_made_at_the_start_and_once_a_day(
     store: FakeStore, backups: BackupScheduler
 ) -> None:
-    await keep(backups, store, 9)
+    assert await keep(backups, store, 9) == [MAX_PAUSE] * 9
     assert store.made == [NOON, NOON + DAY, NOON + 2 * DAY]
     assert backups.degraded() == []
-
-
-async def test_it_wakes_only_when_a_backup_is_due(
-    store: FakeStore, backups: BackupScheduler
-) -> None:
-    assert await keep(backups, store, 4) == [MAX_PAUSE] * 4
-    assert len(store.made) == 1
 
 
 async def test_without_decisions_there_is_no_backup(

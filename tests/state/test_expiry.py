@@ -10,10 +10,7 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Approve, Deny
-from rootsd.core.model import (
-    LapseReason,
-    Verdict,
-)
+from rootsd.core.model import LapseReason, Verdict
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
 from support.ledger_harness import (
@@ -65,16 +62,6 @@ async def test_an_approval_ends_and_the_project_is_pending_again() -> None:
     assert world.is_kept()
 
 
-@pytest.mark.parametrize("years", [-10, 10])
-async def test_a_jump_of_the_wall_clock_changes_no_end(years: int) -> None:
-    world = LedgerHarness(project(1))
-    await _approve_for(world, 1, HOUR)
-    world.clock.wall += timedelta(days=365 * years)
-    assert await world.told() == {path(1)}
-    world.clock.since_boot_ns += HOUR * 10**9
-    assert await world.told() == set()
-
-
 async def test_waiting_clients_are_notified_at_the_end() -> None:
     world = LedgerHarness(project(1), project(2))
     async with anyio.create_task_group() as group:
@@ -124,13 +111,6 @@ async def test_after_a_reboot_the_remaining_time_is_kept() -> None:
     assert await after.told() == {path(1)}
     world.clock.since_boot_ns += 1
     assert await after.told() == set()
-
-
-async def test_a_clock_that_was_lost_during_a_power_off_ends_the_approval() -> None:
-    world = LedgerHarness(project(1))
-    await _approve_for(world, 1, HOUR)
-    world.clock.boot_again(-50 * 365 * 86_400)
-    assert await (await _restarted(world)).told() == set()
 
 
 async def test_an_end_holds_even_if_the_disk_refuses_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.core.errors import DeniedHere, RefusedPlace
+from rootsd.core.errors import RefusedPlace
 from rootsd.core.inputs import ProjectUnsafe
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.core.paths import PolicyEntry
@@ -14,7 +14,6 @@ from support.ledger_harness import (
     SOURCES,
     LedgerHarness,
     approve,
-    deny,
     path,
     rule,
     saving_again,
@@ -57,18 +56,6 @@ async def test_what_the_policy_denies_leaves_at_once_and_no_decision_changes(
     await world.ledger.set_policy(NO_POLICY)
     assert await world.told() == {path(1), path(2), path(3)}
     assert world.ledger.catalog == before
-
-
-async def test_a_user_can_narrow_but_not_widen_under_a_policy() -> None:
-    world = LedgerHarness(project(1), approved(2))
-    await world.ledger.set_policy(denying(SOURCES))
-    with pytest.raises(DeniedHere, match="the policy, line 4"):
-        await world.ledger.execute([approve(1)])
-    await world.ledger.execute([deny(2)])
-    assert world.is_kept()
-    await world.ledger.set_policy(NO_POLICY)
-    assert await world.told() == set()
-    assert world.verdict(path(2)) is Verdict.DENIED
 
 
 async def test_a_reload_of_the_configuration_keeps_the_places_of_the_policy() -> None:

@@ -8,11 +8,8 @@ from msgspec.structs import replace
 
 from rootsd.core.access import Access
 from rootsd.core.errors import OrderRefused
-from rootsd.core.inputs import Order, ProjectGone, ProjectUnreachable, ProjectUnsafe, RemoveRule
-from rootsd.core.model import (
-    LapseReason,
-    Verdict,
-)
+from rootsd.core.inputs import Deny, Order, ProjectGone, ProjectUnreachable, RemoveRule
+from rootsd.core.model import Verdict
 from support.ledger_harness import (
     HANG_GUARD,
     SOURCES,
@@ -43,8 +40,10 @@ async def test_an_approve_that_the_disk_refuses_raises_and_changes_nothing() -> 
     assert world.ledger.unsaved == 0
 
 
-async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None:
-    world = LedgerHarness(approved(1), approved(2))
+async def test_a_deny_that_the_disk_refuses_holds_and_is_saved_later_or_with_the_next_write() -> (
+    None
+):
+    world = LedgerHarness(approved(1), approved(2), project(3))
     world.saver.refusing = True
     async with saving_again(world.ledger):
         await world.ledger.execute([deny(1)])
@@ -54,28 +53,13 @@ async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None
         world.saver.refusing = False
         await until_kept(world)
     assert await world.told() == {path(2)}
-    assert world.is_kept()
-
-
-async def test_a_refused_deny_is_saved_with_the_next_write() -> None:
-    world = LedgerHarness(approved(1), project(2))
     world.saver.refusing = True
-    await world.ledger.execute([deny(1)])
-    world.saver.refusing = False
-    await world.ledger.execute([approve(2)])
-    assert world.ledger.unsaved == 0
-    assert [change.verb for change in world.saver.batches[-1]] == ["denied", "approved"]
-    assert world.is_kept()
-
-
-async def test_a_last_attempt_at_shutdown_saves_refused_changes() -> None:
-    world = LedgerHarness(approved(1))
-    world.saver.refusing = True
-    await world.ledger.execute([deny(1)])
+    await world.ledger.execute([deny(2)])
     await world.ledger.save_now()
     assert world.ledger.unsaved == 1
     world.saver.refusing = False
-    await world.ledger.save_now()
+    await world.ledger.execute([approve(3)])
+    assert [change.verb for change in world.saver.batches[-1]] == ["denied", "approved"]
     assert world.ledger.unsaved == 0
     assert world.is_kept()
 
@@ -187,24 +171,15 @@ async def test_no_withdrawn_root_returns_with_a_later_write() -> None:
     assert path(1) not in world.published()
 
 
-@pytest.mark.parametrize(
-    "later",
-    [
-        ProjectGone(path(1)),
-        ProjectUnreachable(path(1)),
-        ProjectUnsafe(path(1), LapseReason.EXPOSED),
-        deny(1),
-    ],
-    ids=lambda later: type(later).__name__,
-)
+@pytest.mark.parametrize("later", [ProjectGone(path(1)), deny(1)], ids=["gone", "denied"])
 async def test_a_deferred_grant_is_not_given_to_a_changed_project(
-    later: ProjectGone | ProjectUnreachable | ProjectUnsafe,
+    later: ProjectGone | Deny,
 ) -> None:
     world = LedgerHarness(rules=[rule(Verdict.APPROVED)])
     world.disk.folders[path(1)] = identity(1)
     world.saver.refusing = True
     await world.ledger.observe([sight(1)])
-    if isinstance(later, ProjectGone | ProjectUnreachable | ProjectUnsafe):
+    if isinstance(later, ProjectGone):
         await world.ledger.observe([later])
     else:
         await world.ledger.execute([later])
@@ -213,15 +188,6 @@ async def test_a_deferred_grant_is_not_given_to_a_changed_project(
     assert world.published() == set()
     assert world.ledger.unsaved == 0
     assert world.is_kept()
-
-
-async def test_a_deny_holds_also_while_grants_wait_for_the_disk() -> None:
-    world = LedgerHarness(granted(1), rules=[rule(Verdict.APPROVED)])
-    world.saver.refusing = True
-    await world.ledger.observe([sight(2)])
-    await world.ledger.execute([deny(1)])
-    assert await world.told() == set()
-    assert world.verdict(path(1)) is Verdict.DENIED
 
 
 async def test_a_returning_root_does_not_wait_for_the_disk() -> None:

@@ -21,12 +21,7 @@ from rootsd.control.items import project_items
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
-from rootsd.core.model import (
-    Project,
-    ProjectKind,
-    PublishedRoot,
-    PublishedSet,
-)
+from rootsd.core.model import Project, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import UriFilter
 from rootsd.mcp.serializers import approved_resource_text, root_to_line

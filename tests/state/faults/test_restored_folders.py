@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.changes import Change
 from rootsd.core.model import Verdict
 from rootsd.state.store.anchors import FirstAnchor, SecondAnchor
 from rootsd.state.store.store import StoredState
@@ -96,13 +97,18 @@ def _assert_lapsed(loaded: StoredState) -> None:
     assert "rootsd approve --lapsed --all" in loaded.note
 
 
-@pytest.mark.parametrize(("keep", "put_back"), WAYS)
-def test_a_denial_is_not_undone(folder: Path, keep: KeepCopy, put_back: PutBack) -> None:
+def _restore(folder: Path, keep: KeepCopy, put_back: PutBack) -> None:
+    """Deny a project, and put back an older copy of the state folder."""
     append(folder, *EVERYTHING)
     copy = folder.with_name("copy")
     keep(folder, copy)
     append(folder, DENY)
     put_back(copy, folder)
+
+
+@pytest.mark.parametrize(("keep", "put_back"), WAYS)
+def test_a_denial_is_not_undone(folder: Path, keep: KeepCopy, put_back: PutBack) -> None:
+    _restore(folder, keep, put_back)
     loaded = load(folder)
     _assert_lapsed(loaded)
     assert f"{folder} was replaced" in loaded.note
@@ -118,11 +124,7 @@ def test_control_without_a_second_anchor_the_denial_is_undone(
     folder: Path, keep: KeepCopy, put_back: PutBack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.state.store.opening._why_distrusted", lambda *_: "")
-    append(folder, *EVERYTHING)
-    copy = folder.with_name("copy")
-    keep(folder, copy)
-    append(folder, DENY)
-    put_back(copy, folder)
+    _restore(folder, keep, put_back)
     assert is_approved(by_path(load(folder))[approved(1).path])
 
 
@@ -159,39 +161,6 @@ def test_after_a_lapse_the_replaced_folder_is_not_trusted_either(folder: Path) -
     _assert_lapsed(load(folder))
 
 
-def test_a_home_folder_restored_with_both_anchors_lapses(folder: Path) -> None:
-    append(folder, *EVERYTHING)
-    old = folder.with_name("old")
-    old.mkdir()
-    for part in (folder, outside(folder)):
-        _copy(part, old / part.name)
-    append(folder, DENY)
-    for part in (folder, outside(folder)):
-        shutil.rmtree(part)
-        _copy(old / part.name, part)
-    loaded = load(folder)
-    _assert_lapsed(loaded)
-    assert "is a copy" in loaded.note
-
-
-def test_control_without_file_identities_a_restored_home_folder_passes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rootsd.state.store.anchors.change_times_ns", lambda _: (0, 0))
-    for module in ("opening", "recovery"):
-        monkeypatch.setattr(f"rootsd.state.store.{module}.identify", lambda _: None)
-    append(folder, *EVERYTHING)
-    old = folder.with_name("old")
-    old.mkdir()
-    for part in (folder, outside(folder)):
-        _copy(part, old / part.name)
-    append(folder, DENY)
-    for part in (folder, outside(folder)):
-        shutil.rmtree(part)
-        _copy(old / part.name, part)
-    assert is_approved(by_path(load(folder))[approved(1).path])
-
-
 def _plainly_copied_over(copy: Path, folder: Path) -> None:
     _run("cp", "-r", f"{copy}/.", folder)
 
@@ -212,19 +181,45 @@ OVER: Sequence[object] = [
 ]
 
 
-def _restore_over(folder: Path, put_back: PutBack) -> None:
-    """Deny a project, and put back an older copy of everything, over the files that exist."""
+def _restore_home(folder: Path, put_back: PutBack) -> None:
+    """Deny a project, and put back an older copy of the state folder and of its second anchor."""
     append(folder, *EVERYTHING)
+    _restore_parts(folder, put_back, DENY)
+
+
+def _restore_parts(folder: Path, put_back: PutBack, later: Change) -> None:
     old = folder.with_name("old")
     old.mkdir()
     for part in (folder, outside(folder)):
         _copy(part, old / part.name)
-    append(folder, DENY)
-    before = {file: file.stat().st_ino for file in folder.iterdir()}
+    append(folder, later)
     for part in (folder, outside(folder)):
         put_back(old / part.name, part)
-    kept = {file: file.stat().st_ino for file in folder.iterdir()}
-    assert kept[folder / "decisions.db"] == before[folder / "decisions.db"]
+
+
+def test_a_home_folder_restored_with_both_anchors_lapses(folder: Path) -> None:
+    _restore_home(folder, _replaced_by_copy)
+    loaded = load(folder)
+    _assert_lapsed(loaded)
+    assert "is a copy" in loaded.note
+
+
+def test_control_without_file_identities_a_restored_home_folder_passes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.state.store.anchors.change_times_ns", lambda _: (0, 0))
+    for module in ("opening", "recovery"):
+        monkeypatch.setattr(f"rootsd.state.store.{module}.identify", lambda _: None)
+    _restore_home(folder, _replaced_by_copy)
+    assert is_approved(by_path(load(folder))[approved(1).path])
+
+
+def _restore_over(folder: Path, put_back: PutBack) -> None:
+    """Restore a home folder over the files that exist."""
+    append(folder, *EVERYTHING)
+    before = (folder / "decisions.db").stat().st_ino
+    _restore_parts(folder, put_back, DENY)
+    assert (folder / "decisions.db").stat().st_ino == before
 
 
 @pytest.mark.parametrize("put_back", OVER)
@@ -249,9 +244,9 @@ def test_control_without_change_times_the_denial_is_undone(
     assert is_approved(by_path(load(folder))[approved(1).path])
 
 
-@pytest.mark.parametrize("moment", ["before the first anchor", "before the second anchor"])
+@pytest.mark.parametrize("anchor", [FirstAnchor, SecondAnchor])
 def test_a_backup_of_a_moment_between_two_writes_lapses_too(
-    folder: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, anchor: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy then looks like the files after a crash, but for the time of its restore."""
 
@@ -259,18 +254,11 @@ def test_a_backup_of_a_moment_between_two_writes_lapses_too(
         raise KeyboardInterrupt
 
     append(folder, *EVERYTHING)
-    anchor = FirstAnchor if "first" in moment else SecondAnchor
     with opened(folder) as store, monkeypatch.context() as patch:
         patch.setattr(anchor, "write", crash)
         with pytest.raises(KeyboardInterrupt):
             store.append([decide(approved(7))], NOON)
-    old = folder.with_name("old")
-    old.mkdir()
-    for part in (folder, outside(folder)):
-        _copy(part, old / part.name)
-    append(folder, DENY)
-    for part in (folder, outside(folder)):
-        _copied_over(old / part.name, part)
+    _restore_parts(folder, _copied_over, DENY)
     _assert_lapsed(load(folder))
 
 
@@ -344,9 +332,7 @@ def test_without_its_second_anchor_the_approvals_lapse(folder: Path, how: str) -
     assert load(folder).note == ""
 
 
-def test_an_older_second_anchor_of_the_same_chain_lapses_nothing(
-    folder: Path,
-) -> None:
+def test_an_older_second_anchor_of_the_same_chain_lapses_nothing(folder: Path) -> None:
     """This happens after a crash between the writes. An anchor never goes back by itself."""
     append(folder, *EVERYTHING)
     (anchor,) = outside(folder).iterdir()

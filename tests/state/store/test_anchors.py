@@ -31,22 +31,15 @@ def _write(folder: Path, *heads: ChainHead) -> None:
             anchor.write(head)
 
 
-def test_a_new_anchor_is_empty(tmp_path: Path) -> None:
+def test_a_new_anchor_is_empty_and_the_last_head_written_is_read_back(tmp_path: Path) -> None:
     assert _read(tmp_path) is None
     assert (tmp_path / HEAD_NAME).stat().st_mode & 0o777 == 0o600
-
-
-def test_the_last_head_written_is_read_back(tmp_path: Path) -> None:
     for seq in range(1, 6):
         _write(tmp_path, _head(seq))
         assert _read(tmp_path) == _head(seq)
-    _write(tmp_path, *map(_head, range(6, 9)))
-    assert _read(tmp_path) == _head(8)
-
-
-def test_the_last_head_counts_even_if_it_is_lower(tmp_path: Path) -> None:
-    _write(tmp_path, _head(900), _head(901), _head(3))
-    assert _read(tmp_path) == _head(3)
+    for last in (8, 3):  # also if it is lower
+        _write(tmp_path, _head(900), _head(901), _head(last))
+        assert _read(tmp_path) == _head(last)
 
 
 def test_the_file_gets_its_full_size_when_it_is_created(tmp_path: Path) -> None:

@@ -123,19 +123,14 @@ def test_a_new_store_is_bound_at_once(folder: Path) -> None:
     assert outside(folder).stat().st_mode & 0o777 == 0o700
 
 
-def test_an_unbound_state_gets_its_second_anchor_without_a_lapse(folder: Path) -> None:
+def test_an_unbound_state_gets_its_second_anchor_once_and_without_a_lapse(folder: Path) -> None:
+    """A second anchor that is removed later cannot pass for one that was never written."""
     make_unbound(folder, EVERYTHING)
     loaded = load(folder)
     assert (loaded.note, loaded.cause, loaded.warning) == ("", "", "")
     assert by_path(loaded)[approved(1).path].ruling == approved(1).ruling
     assert _binding(folder) is not None
     assert load(folder).note == ""
-
-
-def test_a_state_is_bound_only_once(folder: Path) -> None:
-    """A second anchor that is removed later cannot pass for one that was never written."""
-    make_unbound(folder, EVERYTHING)
-    load(folder)
     _second(folder).unlink()
     assert not any(map(is_approved, load(folder).projects))
 
@@ -240,9 +235,7 @@ def test_a_binding_that_is_damaged_counts_as_damage(folder: Path) -> None:
     assert load(folder).note == ""
 
 
-def test_a_damaged_store_without_its_second_anchor_does_not_count_as_unbound(
-    folder: Path,
-) -> None:
+def test_a_damaged_store_without_its_second_anchor_does_not_count_as_unbound(folder: Path) -> None:
     append(folder, *EVERYTHING)
     _second(folder).unlink()
     edit(folder, "DROP TABLE binding")

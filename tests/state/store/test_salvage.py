@@ -18,9 +18,7 @@ from support.stores import database_of
 EVENTS = events_for([decide(approved(number)) for number in range(6)], NOON, CHAIN_START)
 
 
-def test_the_longest_chain_is_combined_and_missing_files_are_skipped(
-    tmp_path: Path,
-) -> None:
+def test_the_longest_chain_is_combined_and_missing_files_are_skipped(tmp_path: Path) -> None:
     files = [
         database_of(tmp_path / "first", EVENTS[:2]),
         tmp_path / "none",
@@ -36,14 +34,6 @@ def test_sightings_come_from_the_first_file_that_has_any(tmp_path: Path) -> None
     with closing(SalvageSources(files)) as sources:
         paths = [path for path, _, _ in sources.observed_states()]
         assert paths == [project(0).path, project(1).path]
-
-
-def test_damaged_parts_are_skipped(tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.write_bytes(b"no database" * 999)
-    with closing(SalvageSources([broken, database_of(tmp_path / "whole", EVENTS)])) as sources:
-        assert list(sources.events()) == EVENTS
-        sources.require_all_read()
 
 
 def test_a_file_without_read_permission_is_named_with_a_remedy(

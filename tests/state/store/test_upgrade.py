@@ -71,8 +71,14 @@ def test_the_store_is_backed_up_before_its_version_changes(old: Path) -> None:
     _, before = events_of(old / DATABASE_NAME)
     with later_version() as later:
         load(old)
-    assert events_of(backup_before_upgrade(old)) == (OLD_VERSION, before)
+    backup = backup_before_upgrade(old)
+    assert events_of(backup) == (OLD_VERSION, before)
     assert events_of(old / DATABASE_NAME) == (later, before)
+    with pytest.raises(NewerStore, match=f"knows versions up to {OLD_VERSION}"):
+        refuse_newer(old / DATABASE_NAME)
+    refuse_newer(backup)
+    with closing(connect_frozen(backup)) as db:
+        check(db)
 
 
 def test_a_store_of_this_version_needs_no_backup(old: Path) -> None:
@@ -99,17 +105,6 @@ def test_a_backup_from_before_the_upgrade_repairs_a_damaged_store(old: Path) -> 
         assert "has been rebuilt" in load(old).note
         with opened(old) as store:
             assert list(store.events()) == before
-
-
-def test_the_older_version_refuses_the_newer_store_and_reads_the_backup(old: Path) -> None:
-    with later_version():
-        load(old)
-    with pytest.raises(NewerStore, match=f"knows versions up to {OLD_VERSION}"):
-        refuse_newer(old / DATABASE_NAME)
-    backup = backup_before_upgrade(old)
-    refuse_newer(backup)
-    with closing(connect_frozen(backup)) as db:
-        check(db)
 
 
 Story = Sequence[Callable[[int], Change | AuditRecord]]

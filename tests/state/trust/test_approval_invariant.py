@@ -31,9 +31,7 @@ def test_no_step_publishes_an_unapproved_folder(tmp_path: Path, sizes: Sizes) ->
     sys.stderr.write(f"{sum(done.values())} steps: {done}\n")
 
 
-def test_control_recognizing_folders_by_path_breaks_the_invariant(
-    tmp_path: Path,
-) -> None:
+def test_control_recognizing_folders_by_path_breaks_the_invariant(tmp_path: Path) -> None:
     words = ("30", "30", Memory.PATH, "fixed")
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, "-m", "support.stored_approvals", *words],
