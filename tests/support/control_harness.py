@@ -180,8 +180,6 @@ class FakeDaemonControl:
     def __init__(self) -> None:
         self.policy: PolicyStatus | None = None
         self.troubles: list[str] = []
-        self.looked: list[bytes] = []
-        self.below = SeenBelow()
         self.told: list[str] = []
         self.open_sessions = [a_session("open")]
         self.roots_by_session: dict[str, Sequence[PublishedRoot]] = {}

@@ -1,8 +1,4 @@
-"""A control socket that only publishes roots to wardens, in place of a daemon.
-
-It is also a program: `python roots_publisher.py ROOTSD_DIR` reads lines of JSON, each with the
-roots to publish, and answers `ok` when it has sent them.
-"""
+"""A control socket that only publishes roots to wardens, in place of a daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import json
 import os
 import selectors
 import socket
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -170,17 +165,3 @@ def _send_view(subscriber: socket.socket, change: dict[str, Any]) -> None:
 
 def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
-
-
-def main() -> None:
-    from rootsd.core.record import from_json  # noqa: PLC0415
-
-    with RootsPublisher(Path(sys.argv[1])) as publisher:
-        print("ready", flush=True)  # noqa: T201
-        for line in sys.stdin:
-            publisher.publish(*(from_json(ConfinedRoot, each) for each in json.loads(line)))
-            print("ok", flush=True)  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""A program that starts daemons at one moment: `simultaneous_starts.py COUNT ROUNDS`.
+"""Daemons that start at one moment: `main(COUNT, ROUNDS)`, in a process of its own.
 
 It loads a daemon's modules once, so all COUNT forks reach the lock within milliseconds. For each
 round it prints a line of JSON with the outcome of each daemon, and whether the winner served. It
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from typing import NoReturn
 
 from rootsd.core.errors import RootsdError
@@ -83,7 +82,3 @@ def main(count: int, rounds: int) -> None:
     for number in range(rounds):
         last = signal.SIGTERM if number % 2 else signal.SIGKILL
         print(json.dumps(play(count, last)), flush=True)  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
