@@ -18,15 +18,14 @@ from typing import Any
 import anyio
 from anyio.abc import Process
 from mcp import Client
-from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from rootsd.wire.jsonrpc import LineReader
 from support.bridges import INITIALIZE, META_2026, Message, notice, request
 from support.list_roots_output import listed
+from support.sdk_clients import URI, legacy_subscriber, modern_subscriber
 
-URI = "roots://approved"
 BRIDGE = ("-m", "rootsd", "bridge")
 STOPPED = "rootsd down"
 """What an error names that a client deserves: the user has stopped the daemon, and for long."""
@@ -53,7 +52,7 @@ class Follower:
         """Note that the list may have changed."""
         self._told.set()
 
-    async def hear_message(self, message: IncomingMessage) -> None:
+    async def hear_message(self, message: object) -> None:
         """Do the same, as the SDK's message handler."""
         self.hear()
 
@@ -227,9 +226,8 @@ async def _sdk_legacy(
     follower: Follower, environment: dict[str, str], bridge: tuple[str, ...]
 ) -> AsyncIterator[None]:
     parameters = _parameters(environment, bridge)
-    async with Client(parameters, mode="legacy", message_handler=follower.hear_message) as client:
+    async with legacy_subscriber(parameters, follower.hear_message) as client:
         follower.ask = lambda: _read(client)
-        await client.session.subscribe_resource(URI)
         yield
 
 
@@ -237,21 +235,7 @@ async def _sdk_legacy(
 async def _sdk_modern(
     follower: Follower, environment: dict[str, str], bridge: tuple[str, ...]
 ) -> AsyncIterator[None]:
-    listening = anyio.Event()
-
-    async def listen(client: Client) -> None:
-        async with client.listen(resource_subscriptions=[URI]) as events:
-            listening.set()
-            async for _ in events:
-                follower.hear()
-        raise WrongAnswer(f"{follower.label}: the stream has ended")
-
-    async with (
-        Client(_parameters(environment, bridge), mode="2026-07-28") as client,
-        anyio.create_task_group() as group,
-    ):
+    parameters = _parameters(environment, bridge)
+    async with modern_subscriber(parameters, follower.hear_message) as client:
         follower.ask = lambda: _read(client)
-        group.start_soon(listen, client)
-        await listening.wait()
         yield
-        group.cancel_scope.cancel()

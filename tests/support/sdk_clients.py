@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,9 +42,6 @@ class NotificationCounter:
         self.notices.append(type(notice).__name__)
         self._arrived.set()
 
-    async def take_message(self, message: IncomingMessage) -> None:
-        await self.take(message)
-
     async def next(self) -> None:
         with anyio.fail_after(HANG_GUARD):
             await self._arrived.wait()
@@ -54,29 +51,49 @@ class NotificationCounter:
 @asynccontextmanager
 async def legacy_client(person: Person) -> AsyncIterator[tuple[Client, NotificationCounter]]:
     told = NotificationCounter()
-    async with Client(bridge(person), mode="legacy", message_handler=told.take_message) as client:
-        await client.session.subscribe_resource(URI)
+    async with legacy_subscriber(bridge(person), told.take) as client:
         yield client, told
 
 
 @asynccontextmanager
 async def modern_client(person: Person) -> AsyncIterator[tuple[Client, NotificationCounter]]:
     told = NotificationCounter()
+    async with modern_subscriber(bridge(person), told.take) as client:
+        yield client, told
+
+
+@asynccontextmanager
+async def legacy_subscriber(
+    server: StdioServerParameters, hear: Callable[[object], Awaitable[None]]
+) -> AsyncIterator[Client]:
+    """Connect a client that subscribes to the list by a request, and hears each notification."""
+
+    async def take(message: IncomingMessage) -> None:
+        await hear(message)
+
+    async with Client(server, mode="legacy", message_handler=take) as client:
+        await client.session.subscribe_resource(URI)
+        yield client
+
+
+@asynccontextmanager
+async def modern_subscriber(
+    server: StdioServerParameters, hear: Callable[[object], Awaitable[None]]
+) -> AsyncIterator[Client]:
+    """Connect a client that hears the events of a stream, which must not end."""
+    listening = anyio.Event()
 
     async def follow(client: Client) -> None:
         async with client.listen(resource_subscriptions=[URI]) as events:
             listening.set()
             async for event in events:
-                await told.take(event)
+                await hear(event)
+        raise AssertionError("the stream has ended")
 
-    listening = anyio.Event()
-    async with (
-        Client(bridge(person), mode="2026-07-28") as client,
-        anyio.create_task_group() as group,
-    ):
+    async with Client(server, mode="2026-07-28") as client, anyio.create_task_group() as group:
         group.start_soon(follow, client)
         await listening.wait()
-        yield client, told
+        yield client
         group.cancel_scope.cancel()
 
 
