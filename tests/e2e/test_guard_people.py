@@ -59,25 +59,12 @@ def _in_a_tmux_pane(scene: GuardedDaemon) -> Completed:
     return Completed(0, told.read_text())
 
 
+# The person types the word, which they read in the editor's window.
 EDITOR = """
-import os, pty, subprocess, sys
-bridge = None
-if sys.argv[1] == "both":
-    from support.fake_agent import connect_bridge
-    bridge = connect_bridge()
-pid, terminal = pty.fork()
-if not pid:
-    os.execvp("bash", ["bash", "--norc", "-c", sys.argv[2] + "; exit $?"])
-shown = b""
-while True:
-    try:
-        part = os.read(terminal, 4096)
-    except OSError:
-        break
-    shown += part
-    if shown.endswith(b" to go on: "):      # the person, who reads it in the editor's window
-        os.write(terminal, shown.rpartition(b"Type ")[2].split()[0] + b"\\n")
-print(shown.decode())
+import sys
+from support.fake_agent import connect_bridge, on_a_terminal
+bridge = connect_bridge() if sys.argv[1] == "both" else None
+on_a_terminal(["bash", "--norc", "-c", sys.argv[2] + "; exit $?"])
 if bridge:
     bridge.kill()
     bridge.wait()

@@ -74,19 +74,9 @@ def test_in_one_shared_group_the_holder_of_the_terminal_is_evidence(
 
 # A program that holds a terminal, in which a shell runs the command.
 HOLDER = """
-import os, pty, sys
-pid, terminal = pty.fork()
-if not pid:
-    os.execvp("bash", ["bash", "--norc", "-c", sys.argv[1] + "; exit $?"])
-shown = b""
-while True:
-    try:
-        part = os.read(terminal, 4096)
-    except OSError:
-        break
-    shown += part
-print(shown.decode())
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+import sys
+from support.fake_agent import on_a_terminal
+sys.exit(on_a_terminal(["bash", "--norc", "-c", sys.argv[1] + "; exit $?"]))
 """
 # The same, by a process that another one starts for that: an editor's.
 EDITOR = """

@@ -66,7 +66,7 @@ def on_a_terminal(command: Command) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def orphaned(command: Command, start: Callable[[Command], int] = run) -> int:
+def orphaned(command: Command) -> int:
     """Run the command in a grandchild whose parent has ended, so only the first process is above
     it.
     """
@@ -78,15 +78,11 @@ def orphaned(command: Command, start: Callable[[Command], int] = run) -> int:
             os._exit(0)
         while os.getppid() == pid:  # until the one in between has been buried
             pass
-        os.write(writing, b"%d" % start(command))
+        os.write(writing, b"%d" % run(command))
         os._exit(0)
     os.close(writing)
     os.waitpid(pid, 0)
     return int(os.read(reading, 16))
-
-
-def orphaned_without_environment(command: Command) -> int:
-    return orphaned(command, without_environment)
 
 
 def orphan_only(command: Command) -> int:
