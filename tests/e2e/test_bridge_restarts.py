@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from itertools import cycle, islice
-from pathlib import Path
 
 import anyio
 import pytest
@@ -40,18 +38,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
+def person(person: Person) -> Person:
     """Return a person with three approved roots.
 
     One stays, the folder of one moves away and back, and one is alternately denied and approved.
     """
-    person = Person(tmp_path)
     for name in (STAYS, WANDERS, TURNS):
         person.clone(name)
     person.rootsd("up", str(person.parent))
     person.rootsd("approve", STAYS, WANDERS, TURNS, "--yes")
-    yield person
-    person.run("down")
+    return person
 
 
 class Rounds:

@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support import call_trace
+from support import bridges, call_trace
+from support.bridges import ASKING_FOR_ROOTS, told_roots
 from support.person import HANG_GUARD, Person
 from support.sizes import Sizes
 
@@ -39,14 +40,6 @@ NOT_TRACED = (
 STRACE = ("strace", "-f", "-qq", "--seccomp-bpf")
 TRACE = (*STRACE, "-e", "trace=%file,%network,%desc,%process", "-e", "status=failed")
 REFUSED = re.compile(r"= -1 E(?:ACCES|PERM)\b")
-MCP = (
-    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "a test", "version": "1"}}},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-     "params": {"name": "list_roots", "arguments": {}}},
-)  # fmt: skip
 
 
 def refused_calls(trace: Path) -> list[str]:
@@ -84,12 +77,8 @@ def test_no_call_of_the_working_confined_daemon_is_refused(tmp_path: Path) -> No
         person.wait_until_listed("one", "pending")
         person.rootsd("approve", "one")
         person.rootsd("show", "one")
-        asked = "".join(json.dumps(message) + "\n" for message in MCP)
-        done = subprocess.run(
-            [sys.executable, "-m", "rootsd", "bridge"], input=asked, capture_output=True,
-            text=True, timeout=HANG_GUARD, check=True, env=person.environment(),
-        )  # fmt: skip
-        assert "- one: " in done.stdout
+        done = bridges.run(ASKING_FOR_ROOTS, HOME=str(person.home))
+        assert [root["name"] for root in told_roots(done.stdout.decode())] == ["one"]
         shutil.copytree(one, person.parent / "two")
         person.wait_until_listed("two", "pending")
         person.rootsd("deny", "two")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from support.bridges import INITIALIZE, notice, request
+from support.bridges import ASKING_FOR_ROOTS, told_roots
 from support.documents import blocks
 from support.person import HANG_GUARD, Person
 from support.pipx_install import interpreter
@@ -201,16 +201,9 @@ def test_the_page_mounts_only_pub_of_rootsd() -> None:
 def test_an_agent_in_the_container_gets_the_current_roots_and_can_decide_nothing(
     container: Container, person: Person, sizes: Sizes
 ) -> None:
-    lines = (
-        request("hello", "initialize", INITIALIZE),
-        notice("notifications/initialized"),
-        request("roots", "roots/list"),
-    )
-    done = container.run("rootsd", "bridge", said=b"".join(lines).decode())
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
+    done = container.run("rootsd", "bridge", said=ASKING_FOR_ROOTS.decode())
     api = person.parent / "api"
-    assert [root["uri"] for root in told["roots"]] == [api.as_uri()]
+    assert [root["uri"] for root in told_roots(done.stdout)] == [api.as_uri()]
     assert container.run("cat", f"{api}/README").stdout == "hello\n"
 
     check, approve = (

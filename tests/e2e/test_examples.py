@@ -36,15 +36,13 @@ REASONS = (
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
+def person(person: Person) -> Person:
     """Return a person with one approved root and one pending project."""
-    person = Person(tmp_path)
     person.clone("api")
     person.clone("web")
     person.rootsd("up", str(person.parent))
     person.rootsd("approve", "api")
-    yield person
-    person.run("down")
+    return person
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 from rootsd.core.errors import RootsdError
 from rootsd.link.connect import connect
 from support import flooding_client, naive_server
+from support.bridges import INITIALIZE, request
 from support.person import Person
 from support.polling import until
 from support.sizes import Sizes
@@ -31,12 +31,6 @@ MOST_CPU_MS = 500
 # A median of fewer answers says little: the first ones wait for the connections of all attackers.
 # tests/net tests the turns themselves.
 ENOUGH_ANSWERS = 20
-HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "honest", "version": "1"},
-    },
-}  # fmt: skip
 
 
 @contextmanager
@@ -56,7 +50,7 @@ def _is_answered(path: Path, patience: float = PATIENCE) -> bool:
     try:
         with connect(bytes(path), timeout_s=patience) as client, client.makefile("rb") as lines:
             client.settimeout(patience)
-            client.sendall(json.dumps(HELLO).encode() + b"\n")
+            client.sendall(request(1, "initialize", INITIALIZE))
             return b"serverInfo" in lines.readline()
     except (OSError, RootsdError):
         return False

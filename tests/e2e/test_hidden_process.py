@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -38,14 +37,12 @@ PREFIX = POWERLESS if os.geteuid() == 0 else ()
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
+def person(person: Person) -> Person:
     person.clone("one")
     person.rootsd("up", str(person.parent))
     person.wait_until_listed("one", "pending")
     person.rootsd("approve", "one")
-    yield person
-    person.run("down")
+    return person
 
 
 @contextmanager

@@ -8,23 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from support.bridges import ASKING_FOR_ROOTS, Client, told_roots
 from support.polling import until
 from support.user_manager import HOME, RUNTIME, UserManager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
 FALLBACK = HOME / ".local/state/rootsd/run"
-ASKED = "".join(
-    json.dumps(message) + "\n"
-    for message in (
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "a test", "version": "1"}}},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-         "params": {"name": "list_roots", "arguments": {}}},
-    )
-)  # fmt: skip
 
 
 def daemon(user: UserManager) -> dict[str, object]:
@@ -43,8 +33,8 @@ def until_listening(user: UserManager, folder: Path) -> None:
 
 def is_listed(user: UserManager, name: str) -> bool:
     """Return whether a client behind a bridge gets a root with that name."""
-    done = user.run("rootsd", "bridge", said=ASKED)
-    return f"- {name}: " in done.stdout
+    done = user.run("rootsd", "bridge", said=ASKING_FOR_ROOTS.decode())
+    return name in [root["name"] for root in told_roots(done.stdout)]
 
 
 def take_away(user: UserManager, folder: Path) -> None:
@@ -62,15 +52,11 @@ def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -
     user.rootsd("guard", "off")  # this test is not about it
     before = daemon(user)
     assert user.path(RUNTIME / "rootsd/ctl/control.sock").is_socket()
-    listening = subprocess.Popen(
-        user.command("rootsd", "bridge"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with listening:
-        assert listening.stdin
-        assert listening.stdout
-        listening.stdin.write(ASKED)
-        listening.stdin.flush()
-        assert '"id":2' in [listening.stdout.readline() for _ in range(2)][-1]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(user.command("rootsd", "bridge"), stdin=pipe, stdout=pipe) as listening:
+        client = Client(listening)
+        client.shake_hands()
+        assert [root["name"] for root in client.roots()] == ["api"]
 
         take_away(user, RUNTIME / "rootsd")
         until_listening(user, FALLBACK)
@@ -82,8 +68,8 @@ def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -
         assert daemon(user) == before
         assert is_listed(user, "api")
         user.rootsd("deny", "api")
-        assert "list_changed" in listening.stdout.readline()
-        listening.stdin.close()
+        assert "list_changed" in client.hear()["method"]
+        client.stdin.close()
 
     # After another login the folder exists and is empty.
     gone.rename(user.path(RUNTIME))

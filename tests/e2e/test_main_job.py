@@ -52,24 +52,17 @@ async def test_a_clone_is_found_approved_published_and_withdrawn(user: Person) -
             assert await published(modern) == expected
 
 
-def test_the_log_has_the_parents_of_the_first_up_and_of_a_later_one(person: Person) -> None:
-    later = person.home / "later"
-    later.mkdir()
-    person.rootsd("up", str(person.parent))
-    person.rootsd("up", str(later))
-    person.rootsd("up", str(later))
-    added = [event for event in person.items("log") if event["verb"] == "parent added"]
-    assert [event["path"] for event in added] == [str(person.parent), str(later)]
-    assert [event["actor"] for event in added] == ["person", "person"]
-
-
 @pytest.mark.parametrize("parent", ["first", "second"])
 def test_a_project_created_just_before_up_can_be_approved_right_after_it(
     person: Person, parent: str
 ) -> None:
+    """The log has the parent of each `up`, and that a person added it."""
+    parents = []
     if parent == "second":  # the daemon already runs, and a parent is new
-        person.rootsd("up", str(person.parent))
+        parents.append(str(person.parent))
+        person.rootsd("up", *parents)
     folder = person.home / parent
+    parents.append(str(folder))
     person.git("init", "-q", str(folder / "api"))
     (folder / "api" / "file").write_text("a file\n")
     # A clone that fetched nothing counts as complete after half a second.
@@ -77,11 +70,17 @@ def test_a_project_created_just_before_up_can_be_approved_right_after_it(
     person.rootsd("up", str(folder))
     person.rootsd("approve", "api")
     assert person.names("ls", "--published") == ["api"]
+    person.rootsd("up", str(folder))
+    added = [event for event in person.items("log") if event["verb"] == "parent added"]
+    assert [(event["path"], event["actor"]) for event in added] == [
+        (each, "person") for each in parents
+    ]
 
 
 def test_acknowledged_verdicts_survive_sigkill_between_any_two_steps(
-    person: Person, sizes: Sizes
+    person: Person, rootsd_dir: Path, sizes: Sizes
 ) -> None:
+    """The sockets of a killed daemon are replaced, and those of a running one are not."""
     person.clone("one")
     person.clone("two")
     person.rootsd("up", str(person.parent))
@@ -93,7 +92,11 @@ def test_acknowledged_verdicts_survive_sigkill_between_any_two_steps(
     ]
     for order, expected in sizes.pick(test=steps[:2], check=steps, soak=steps):
         person.rootsd(*order)
-        os.kill(person.daemon_pid(), signal.SIGKILL)
+        pid = person.daemon_pid()
+        second = person.run("daemon")
+        assert (second.returncode, str(pid) in second.stderr) == (75, True), second.stderr
+        os.kill(pid, signal.SIGKILL)
+        assert (rootsd_dir / "run" / "ctl" / "control.sock").exists()
         person.rootsd("up")
         assert {item["name"]: item["verdict"] for item in person.items("ls")} == expected
         approved = sorted(name for name, verdict in expected.items() if verdict == "approved")
@@ -112,19 +115,6 @@ def test_a_folder_replaced_while_the_daemon_is_down_loses_its_approval(person: P
     assert [item["lapsed"] for item in person.items("pending")] == ["replaced"]
 
 
-def test_check_answers_by_its_exit_code(person: Person) -> None:
-    clone = person.clone("one")
-    person.rootsd("up", str(person.parent))
-    assert person.run("check", str(clone)).returncode == 3
-    person.rootsd("approve", "one")
-    assert person.run("check", str(clone / "README")).returncode == 0
-    person.rootsd("deny", "one")
-    assert person.run("check", str(clone)).returncode == 4
-    assert person.run("check", str(person.origin)).returncode == 5
-    person.rootsd("down")
-    assert person.run("check", str(clone)).returncode == 69
-
-
 def test_an_unsuitable_parent_is_refused_and_nothing_is_written(
     person: Person, rootsd_dir: Path
 ) -> None:
@@ -137,13 +127,6 @@ def test_an_unsuitable_parent_is_refused_and_nothing_is_written(
         assert done.returncode != 0, bad
         assert str(bad) in done.stderr
         assert config.read_bytes() == before
-
-
-def test_a_second_daemon_is_refused_and_names_the_first(person: Person) -> None:
-    person.rootsd("up", str(person.parent))
-    done = person.run("daemon")
-    assert done.returncode == 75
-    assert str(person.daemon_pid()) in done.stderr
 
 
 def test_a_damaged_configuration_is_refused_with_its_line_and_loses_nothing(
@@ -167,15 +150,6 @@ def test_a_damaged_configuration_is_refused_with_its_line_and_loses_nothing(
 
 
 @pytest.mark.needs("setpriv")
-def test_a_parent_that_cannot_be_read_is_refused(person: Person) -> None:
-    locked = person.home / "locked"
-    locked.mkdir(mode=0)
-    done = person.run("up", str(locked), within=POWERLESS)
-    assert done.returncode == 1
-    assert str(locked) in done.stderr
-
-
-@pytest.mark.needs("setpriv")
 def test_a_state_folder_that_cannot_be_written_is_named_and_nothing_starts(
     person: Person, rootsd_dir: Path
 ) -> None:
@@ -190,32 +164,6 @@ def test_a_state_folder_that_cannot_be_written_is_named_and_nothing_starts(
     assert person.run("status").returncode == 69
     (rootsd_dir / "state").chmod(0o700)
     (rootsd_dir / "state" / "decisions.db").chmod(0o600)
-
-
-def test_unknown_and_ambiguous_references_have_different_exit_codes(
-    person: Person,
-) -> None:
-    (person.parent / "acme").mkdir()
-    (person.parent / "beta").mkdir()
-    person.clone("acme/api")
-    person.clone("beta/api")
-    person.rootsd("up", str(person.parent))
-    unknown = person.run("approve", "nothing")
-    assert unknown.returncode == 5
-    assert "rootsd ls" in unknown.stderr
-    ambiguous = person.run("approve", "api")
-    assert ambiguous.returncode == 6
-    assert "acme/api" in ambiguous.stderr
-    assert "beta/api" in ambiguous.stderr
-    assert person.names("ls", "--published") == []
-
-
-def test_sockets_left_by_a_killed_daemon_are_replaced(person: Person, rootsd_dir: Path) -> None:
-    person.rootsd("up", str(person.parent))
-    os.kill(person.daemon_pid(), signal.SIGKILL)
-    assert (rootsd_dir / "run" / "ctl" / "control.sock").exists()
-    person.rootsd("up")
-    assert person.run("status").returncode == 0
 
 
 def test_under_a_umask_of_zero_everything_is_still_private(
@@ -250,18 +198,22 @@ def test_a_damaged_start_file_is_not_reported_as_a_bug(person: Person) -> None:
     assert person.run("up").returncode == 0
 
 
-def test_names_are_references_for_check_and_why_too(person: Person) -> None:
+def test_check_answers_by_its_exit_code_and_names_are_references_for_it_and_for_why(
+    person: Person,
+) -> None:
     """What exists is a path: a project cannot take the place of a folder by its name."""
     api = person.clone("api")
     person.clone("web")
     person.rootsd("up", str(person.parent))
     person.rootsd("approve", "api")
     (id_,) = [item["id"] for item in person.items("ls") if item["name"] == "api"]
+    assert person.run("check", str(api / "README")).returncode == 0
     for word in ("api", id_, "ap[i]", "src/api"):
         assert person.run("check", word).returncode == 0, word
         assert json.loads(person.rootsd("why", word, "--json"))["path"] == str(api), word
     assert person.run("check", "web").returncode == 3
     assert person.run("check", "none").returncode == 5
+    assert person.run("check", str(person.origin)).returncode == 5
     for verb in ("check", "why"):
         several = person.run(verb, "*")
         assert (several.returncode, "api" in several.stderr, "web" in several.stderr) == (
@@ -269,3 +221,7 @@ def test_names_are_references_for_check_and_why_too(person: Person) -> None:
             True,
             True,
         )
+    person.rootsd("deny", "api")
+    assert person.run("check", "api").returncode == 4
+    person.rootsd("down")
+    assert person.run("check", str(api)).returncode == 69

@@ -4,7 +4,6 @@ client gets the answer.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -20,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from rootsd.link.connect import connect
 from rootsd.places.runtime_dir import find_runtime_dir
+from support.bridges import HANDSHAKE, request
 from support.fake_desktop import desktop
 from support.person import HANG_GUARD, Person
 from support.polling import until
@@ -95,15 +95,8 @@ async def test_a_request_is_pending_at_once_and_an_approval_answers_the_waiting_
 def _shake_hands() -> socket.socket:
     channel = connect(find_runtime_dir().mcp_socket)
     channel.settimeout(HANG_GUARD)
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    about["clientInfo"] = {"name": "greedy", "version": "1"}
-    _say(channel, {"id": 0, "method": "initialize", "params": about})
-    _say(channel, {"method": "notifications/initialized"})
+    channel.sendall(HANDSHAKE)
     return channel
-
-
-def _say(channel: socket.socket, message: dict[str, Any]) -> None:
-    channel.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
 async def test_a_client_with_endless_requests_leaves_room_for_others(
@@ -118,7 +111,7 @@ async def test_a_client_with_endless_requests_leaves_room_for_others(
             for call in range(1, 6):
                 wish = {"path": f"/tmp/{number}-{call}", "reason": "x", "wait_seconds": 0}
                 about = {"name": "request_root", "arguments": wish}
-                _say(channel, {"id": call, "method": "tools/call", "params": about})
+                channel.sendall(request(call, "tools/call", about))
         for channel in greedy:
             with channel.makefile("rb") as lines:
                 answers = [next(lines) for _ in range(6)]

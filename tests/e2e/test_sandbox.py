@@ -1,21 +1,28 @@
-"""In the sandboxes of the docs, an agent can read roots but decide nothing."""
+"""In the sandboxes of the docs, an agent can read roots but decide nothing.
+
+They are two recipes with bubblewrap, and the settings for Claude Code in the program that creates
+its sandbox.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support import pipx_install
-from support.bridges import INITIALIZE, notice, request
-from support.guard_settings import NO_GUARD
+from support import node_packages, pipx_install
+from support.bridges import ASKING_FOR_ROOTS, told_roots
+from support.needs import unmet
 from support.sizes import Sizes
 from support.user_manager import (
     HOME,
     RUNTIME,
+    UID,
     Finished,
     UserManager,
     interpreter_folders,
@@ -26,8 +33,9 @@ pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 LINUX, WSL = DOCS / "guide" / "sandboxes.md", DOCS / "WSL.md"
-PAGES = (LINUX, WSL)
 AGENT = "-- claude"
+SETTINGS = HOME / "srt.json"
+Sandboxed = Callable[..., Finished]
 
 
 def recipe(page: Path) -> str:
@@ -38,19 +46,65 @@ def recipe(page: Path) -> str:
     return "\n".join(line.removeprefix("$ ") for line in block.splitlines())
 
 
+def by_recipe(page: Path, user: UserManager, command: str, said: str | None = None) -> Finished:
+    script = recipe(page).replace(AGENT, f"-- {command}")
+    assert AGENT not in script
+    return user.run("bash", "-euc", script, said=said)
+
+
+def claude_settings() -> Any:  # noqa: ANN401
+    """Return the settings of docs/guide/sandboxes.md for this user."""
+    (block,) = (
+        text for part in LINUX.read_text().split("```json\n")[1:]
+        if '"sandbox"' in (text := part.partition("```")[0])
+    )  # fmt: skip
+    settings: dict[str, Any] = json.loads(block.replace("/1000", f"/{UID}"))
+    assert settings["sandbox"]["enabled"]
+    assert settings["sandbox"]["allowUnsandboxedCommands"] is False
+    return settings["sandbox"]
+
+
+def by_claude_code(user: UserManager, command: str, said: str | None = None) -> Finished:
+    """Run a command as Claude Code does. The sandbox program needs some settings that Claude Code
+    may omit.
+    """
+    read = claude_settings()
+    settings = {
+        "network": {"allowedDomains": [], "deniedDomains": [], **read["network"]},
+        "filesystem": {"allowWrite": [f"{HOME}/src"], "denyWrite": [], **read["filesystem"]},
+    }
+    user.run("tee", str(SETTINGS), said=json.dumps(settings))
+    program = node_packages.packages() / "node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js"
+    words = [str(node_packages.node()), str(program), "--settings", str(SETTINGS), "-c", command]
+    return user.run(*words, said=said)
+
+
+by_linux, by_wsl = partial(by_recipe, LINUX), partial(by_recipe, WSL)
+each_sandbox = pytest.mark.parametrize(
+    "sandboxed",
+    [
+        pytest.param(by_linux, id="linux"),
+        pytest.param(by_wsl, id="wsl"),
+        pytest.param(
+            by_claude_code, id="claude code", marks=pytest.mark.needs("npm", "ripgrep", "socat")
+        ),
+    ],
+)
+
+
 @pytest.fixture(scope="module")
-def prepared(installation: Path) -> Iterator[UserManager]:
+def user(installation: Path) -> Iterator[UserManager]:
     """Yield a user with two repositories, one of which the service publishes."""
-    with user_manager(interpreter_folders()) as user:
+    packages = [] if unmet("npm") else [node_packages.packages()]
+    with user_manager([*interpreter_folders(), *packages]) as user:
         pipx_install.put_back(user, installation)
         for name in ("api", "secret"):
             user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
-        # The sandbox must be the only obstacle.
-        user.succeed("mkdir", "-p", f"{HOME}/.config/rootsd")
-        user.run("tee", f"{HOME}/.config/rootsd/config.toml", said=NO_GUARD)
         user.rootsd("service", "install")
         user.rootsd("up", f"{HOME}/src")
         user.rootsd("approve", f"{HOME}/src/api")
+        # The sandbox must be the only obstacle.
+        assert user.rootsd("guard") == "off\n"
         # Windows is in these folders.
         for folder in ("/run/WSL", "/mnt/c"):
             inside = user.path(Path(folder))
@@ -59,59 +113,52 @@ def prepared(installation: Path) -> Iterator[UserManager]:
         yield user
 
 
-def sandboxed(user: UserManager, page: Path, command: str, said: str | None = None) -> Finished:
-    script = recipe(page).replace(AGENT, f"-- {command}")
-    assert AGENT not in script
-    return user.run("bash", "-euc", script, said=said)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_an_agent_in_it_gets_the_roots(prepared: UserManager, page: Path) -> None:
-    lines = (
-        request("hello", "initialize", INITIALIZE),
-        notice("notifications/initialized"),
-        request("roots", "roots/list"),
-    )
-    done = sandboxed(prepared, page, "rootsd bridge", b"".join(lines).decode())
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
-    assert [root["name"] for root in told["roots"]] == ["api"]
+@each_sandbox
+def test_an_agent_in_it_gets_the_roots(user: UserManager, sandboxed: Sandboxed) -> None:
+    done = sandboxed(user, "rootsd bridge", ASKING_FOR_ROOTS.decode())
+    assert [root["name"] for root in told_roots(done.stdout)] == ["api"], done.stderr
 
 
 # The first ones need different things: the control socket, the socket of systemd, and files.
 ATTEMPTS = (
     f"rootsd approve {HOME}/src/secret",
     "systemctl --user stop rootsd.service",
+    f"cat {HOME}/.local/state/rootsd/decisions.db",
     "rootsd service uninstall",
     f"rootsd up {HOME}/src",
     "rootsd down",
+    f"rm {RUNTIME}/rootsd/pub/mcp.sock",
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_sandbox
 def test_it_can_neither_decide_nor_stop_the_daemon(
-    prepared: UserManager, page: Path, sizes: Sizes
+    user: UserManager, sandboxed: Sandboxed, sizes: Sizes
 ) -> None:
-    pid = prepared.shown("rootsd.service", "MainPID")
-    sockets = prepared.path(RUNTIME / "rootsd/pub")
+    pid = user.shown("rootsd.service", "MainPID")
+    sockets = user.path(RUNTIME / "rootsd/pub")
     before = [(entry.name, entry.inode()) for entry in os.scandir(sockets)]
-    for attempt in sizes.pick(test=ATTEMPTS[:3], check=ATTEMPTS, soak=ATTEMPTS):
-        done = sandboxed(prepared, page, attempt)
-        assert "bwrap:" not in done.stderr
-        assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
+    for attempt in sizes.pick(test=ATTEMPTS[:4], check=ATTEMPTS, soak=ATTEMPTS):
+        script = f"echo it is tried; {attempt}"
+        command = script if sandboxed is by_claude_code else f"bash -c '{script}'"
+        done = sandboxed(user, command)
+        assert done.stdout.startswith("it is tried\n"), (attempt, done.stderr)
+        assert done.returncode != 0, attempt
+        assert "Traceback" not in done.stderr, attempt
+        assert user.shown("rootsd.service", "MainPID") == pid, attempt
         # An agent's own daemon in place of ours could send others any roots.
         assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
-    assert prepared.published() == ["api"]
+    assert user.published() == ["api"]
     # The control: without the sandbox, the same commands work.
-    prepared.rootsd("approve", f"{HOME}/src/secret")
-    assert prepared.published() == ["api", "secret"]
-    prepared.rootsd("forget", f"{HOME}/src/secret")  # as the other tests expect
+    user.rootsd("approve", f"{HOME}/src/secret")
+    assert user.published() == ["api", "secret"]
+    user.rootsd("forget", f"{HOME}/src/secret")  # as the other tests expect
 
 
-def test_the_one_for_wsl_hides_windows(prepared: UserManager) -> None:
+def test_the_one_for_wsl_hides_windows(user: UserManager) -> None:
     folders = "ls -A /run/WSL /mnt; echo ${WSL_INTEROP-unset}"
-    inside = {
-        page: sandboxed(prepared, page, f"bash -c '{folders}'").stdout.split() for page in PAGES
-    }
-    assert inside[WSL] == ["/mnt:", "/run/WSL:", "unset"]
-    assert "windows" in inside[LINUX], "the control: the other page does not"
+    linux, wsl = (
+        sandboxed(user, f"bash -c '{folders}'").stdout.split() for sandboxed in (by_linux, by_wsl)
+    )
+    assert wsl == ["/mnt:", "/run/WSL:", "unset"]
+    assert "windows" in linux, "the control: the other page does not"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,14 @@ pytestmark = pytest.mark.needs("linux", "bubblewrap")
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
+def person(person: Person) -> Person:
     for name in ("one", "two", "three"):
         person.clone(name)
     person.rootsd("up", str(person.parent))
     person.wait_until_listed("three", "pending")
     person.rootsd("approve", "one")
     person.rootsd("approve", "two", "--read-only")
-    yield person
-    person.run("down")
+    return person
 
 
 def inside(person: Person, *arguments: str, shown: tuple[str, ...] = ("run/pub",)) -> Finished:

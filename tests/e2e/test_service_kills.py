@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from support import pipx_install
-from support.bridges import INITIALIZE, Client, notice, request
+from support.bridges import Client, request
 from support.sizes import Sizes
 from support.user_manager import HOME, RUNTIME, UserManager, interpreter_folders, user_manager
 
@@ -80,11 +80,6 @@ class Asker:
     news: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def begin(self) -> None:
-        """Shake hands."""
-        assert "result" in self.client.ask(0, "initialize", INITIALIZE)
-        self.client.say(notice("notifications/initialized"))
-
     def keep_asking(self) -> None:
         """Ask until it is over, and check each answer."""
         while not self.over.wait(PAUSE_S):
@@ -121,7 +116,7 @@ def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
             stack.callback(process.kill)
             askers.append(Asker(Client(process)))
         for asker in askers:
-            asker.begin()
+            asker.client.shake_hands()
             threads.append(threading.Thread(target=asker.keep_asking))
             threads[-1].start()
         try:

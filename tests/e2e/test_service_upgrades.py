@@ -13,7 +13,7 @@ import pytest
 
 import rootsd
 from support import pipx_install
-from support.bridges import INITIALIZE, Client, notice
+from support.bridges import Client
 from support.user_manager import (
     ENVIRONMENT,
     HANG_GUARD_S,
@@ -74,22 +74,15 @@ def bridge(user: UserManager) -> Iterator[Client]:
     command = user.command("rootsd", "bridge")
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         client = Client(process)
-        assert "result" in client.ask("hello", "initialize", INITIALIZE)
-        client.say(notice("notifications/initialized"))
+        client.shake_hands()
         try:
             yield client
         finally:
             process.kill()
 
 
-def roots(client: Client, id_: str) -> list[str]:
-    """Return the names of the roots that the session gets. Notifications before them are
-    ignored.
-    """
-    answer = client.ask(id_, "roots/list")
-    while answer.get("id") != id_:
-        answer = client.hear()
-    return [root["name"] for root in answer["result"]["roots"]]
+def roots(client: Client) -> list[str]:
+    return [root["name"] for root in client.roots()]
 
 
 def up_on_a_terminal(user: UserManager, answer: str) -> None:
@@ -113,12 +106,12 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
 ) -> None:
     user = installed
     with bridge(user) as client:
-        assert roots(client, "before") == ["api"]
+        assert roots(client) == ["api"]
         first = daemon(user)
         change_to(user, newer[NEXT])
-        assert roots(client, "meanwhile") == ["api"]
+        assert roots(client) == ["api"]
         with bridge(user) as of_the_next:
-            assert roots(of_the_next, "of the daemon before") == ["api"]
+            assert roots(of_the_next) == ["api"]
         assert "rootsd up" in user.run_rootsd("version").stderr
         user.rootsd("tag", "api", "newer")
         assert daemon(user) == first  # nothing is restarted without being asked
@@ -129,7 +122,7 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         second = daemon(user)
         assert (second["version"], user.shown("rootsd.service", "ActiveState")) == (NEXT, "active")
         assert int(user.shown("rootsd.service", "MainPID")) == second["pid"]
-        assert roots(client, "after") == ["api"]
+        assert roots(client) == ["api"]
         assert "version" not in user.rootsd("service", "status")
 
         change_to(user, installation)
@@ -137,9 +130,9 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert said.returncode == 0, said.stderr
         assert "newer than this command" in said.stderr
         assert daemon(user) == second
-        assert roots(client, "at last") == ["api"]
+        assert roots(client) == ["api"]
         with bridge(user) as older:
-            assert roots(older, "of the newer daemon") == ["api"]
+            assert roots(older) == ["api"]
         user.rootsd("tag", "api", "older")
         assert user.rootsd("tag").split() == ["newer", "1", "older", "1"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +13,9 @@ from support.repositories import fake_repository
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
+def person(person: Person) -> Person:
     person.rootsd("up", str(person.parent))
-    yield person
-    person.run("down")
+    return person
 
 
 def test_a_folder_outside_all_parents_is_not_published_with_unlisted_repositories(

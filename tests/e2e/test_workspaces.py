@@ -21,7 +21,7 @@ from rootsd.cli.answers.control_client import call
 from rootsd.wire.daemon import SessionsQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest, TagRequest
 from rootsd.wire.projects import ProjectsQuery
-from support.bridges import environment, reply, request
+from support.bridges import environment, reply
 from support.confirmed_orders import call_confirmed
 from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
@@ -314,11 +314,7 @@ def bridge(person: Person, within: list[str]) -> AbstractContextManager[RunProxy
 
 def roots(client: RunProxyClient) -> dict[str, str]:
     """The access of each root that the session sees."""
-    id_ = os.urandom(4).hex()
-    client.say(request(id_, "roots/list"))
-    while (answer := client.answer())["id"] != id_:
-        continue
-    return {each["name"]: each["_meta"]["rootsd/access"] for each in answer["result"]["roots"]}
+    return {each["name"]: each["_meta"]["rootsd/access"] for each in client.roots()}
 
 
 def ask_for(person: Person, client: RunProxyClient, name: str) -> None:
@@ -335,10 +331,7 @@ def test_a_bridge_lists_all_roots_and_marks_those_of_its_workspace(person: Perso
     def marked(cwd: Path) -> list[str]:
         with started(BRIDGE, cwd=cwd, HOME=str(person.home)) as client:
             client.shake_hands()
-            client.say(request("r", "roots/list"))
-            while (answer := client.answer())["id"] != "r":
-                continue
-        roots = answer["result"]["roots"]
+            roots = client.roots()
         assert {each["name"] for each in roots} == {"api", "old"}
         return [each["name"] for each in roots if "rootsd/inWorkspace" in each["_meta"]]
 

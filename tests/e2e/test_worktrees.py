@@ -61,7 +61,9 @@ def press(person: Person, tmp_path: Path) -> Iterator[Press]:
         yield press
 
 
-def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
+def test_without_a_terminal_older_worktrees_need_the_flag_and_later_ones_do_not(
+    up: Person,
+) -> None:
     shown = _answer(up, "show", "tool")["items"][0]["worktrees"]
     assert {tree["name"] for tree in shown} == {"fix", "docs"}
     approved = _answer(up, "approve", "tool")
@@ -77,6 +79,10 @@ def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
     assert {"tool", "fix"} <= published
     up.rootsd("undo")
     assert up.names("ls", "--published") == ["tool"]
+    later = up.parent / "later"
+    up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(later))
+    up.wait_until_listed("later", "ls", "--published")
+    assert set(up.names("ls", "--published")) == {"tool", "later"}
 
 
 def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person, press: Press) -> None:
@@ -124,6 +130,11 @@ def test_what_a_person_proposed_is_gone_after_undo_or_forget(up: Person) -> None
             up.rootsd(*order)
         up.rootsd("forget", "plain")
         assert not is_listed()
+    up.rootsd("add", str(plain))
+    up.rootsd("approve", "plain")
+    up.rootsd("undo")
+    assert "plain" in up.names("pending"), "another command had proposed it"
+    up.rootsd("forget", "plain")
     up.rootsd("scan")
     up.rootsd("down")
     up.rootsd("up")
@@ -134,15 +145,6 @@ def test_what_a_person_proposed_is_gone_after_undo_or_forget(up: Person) -> None
     assert "plain" in up.names("ls", "--published"), "undo brings the decision back"
     up.rootsd("forget", "fix")
     assert "fix" in up.names("pending"), "a scan finds it"
-
-
-def test_an_undo_keeps_what_another_command_had_proposed(up: Person) -> None:
-    plain = up.home / "plain"
-    plain.mkdir()
-    up.rootsd("add", str(plain))
-    up.rootsd("approve", "plain")
-    up.rootsd("undo")
-    assert "plain" in up.names("pending")
 
 
 def test_a_slip_for_under_publishes_nothing(up: Person, press: Press) -> None:
@@ -157,14 +159,6 @@ def test_a_slip_for_under_publishes_nothing(up: Person, press: Press) -> None:
     assert (done.status, up.names("ls", "--published")) == (1, [])
     assert "would be readable as a part of" in done.output
     assert "rootsd approve --under" in done.output
-
-
-def test_worktrees_that_git_adds_later_need_no_key(up: Person) -> None:
-    up.rootsd("approve", "tool")
-    later = up.parent / "later"
-    up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(later))
-    up.wait_until_listed("later", "ls", "--published")
-    assert set(up.names("ls", "--published")) == {"tool", "later"}
 
 
 def test_files_that_agents_execute_are_shown_before_the_key(up: Person, press: Press) -> None:

@@ -66,6 +66,18 @@ def notice(method: str, params: object = None) -> bytes:
     return json.dumps(body | ({"params": params} if params is not None else {})).encode() + b"\n"
 
 
+HANDSHAKE = request("hello", "initialize", INITIALIZE) + notice("notifications/initialized")
+ASKING_FOR_ROOTS = HANDSHAKE + request("roots", "roots/list")
+
+
+def told_roots(output: str) -> list[Message]:
+    """Return the roots from the answers to ASKING_FOR_ROOTS."""
+    answers = [json.loads(line) for line in output.splitlines()]
+    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
+    roots: list[Message] = told["roots"]
+    return roots
+
+
 def reply(id_: object, result: object) -> bytes:
     body = {"jsonrpc": "2.0", "id": id_, "result": result}
     return json.dumps(body, separators=(",", ":")).encode() + b"\n"
@@ -106,6 +118,28 @@ class Client:
         """Send a request and return the message that comes next."""
         self.say(request(id_, method, params))
         return self.hear()
+
+    def shake_hands(self) -> None:
+        """Send `initialize` and `initialized`."""
+        answer = self.ask(0, "initialize", INITIALIZE)
+        assert answer["id"] == 0
+        assert "result" in answer
+        self.say(notice("notifications/initialized"))
+
+    def answer(self) -> Message:
+        """Return the next answer. Notifications before it are ignored."""
+        while "id" not in (message := self.hear()):
+            continue
+        return message
+
+    def roots(self) -> list[Message]:
+        """Return the roots that the session gets. Messages before them are ignored."""
+        id_ = os.urandom(4).hex()
+        self.say(request(id_, "roots/list"))
+        while (answer := self.answer())["id"] != id_:
+            continue
+        roots: list[Message] = answer["result"]["roots"]
+        return roots
 
     def leave(self) -> int:
         """Close the bridge's input, and return its exit status."""

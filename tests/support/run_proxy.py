@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from support.bridges import HANG_GUARD_S, INITIALIZE, Client, environment, notice, request
+from support.bridges import HANG_GUARD_S, Client, environment, request
 
 SCRIPTED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("scripted_server.py")))
 
@@ -58,12 +58,6 @@ def started(line: list[str], *, cwd: Path | str = "/", **more: str) -> Iterator[
 class RunProxyClient(Client):
     """The client's end of a run proxy, in the handshake era."""
 
-    def shake_hands(self) -> None:
-        """Send `initialize` and `initialized`."""
-        answer = self.ask(0, "initialize", INITIALIZE)
-        assert answer["id"] == 0
-        self.say(notice("notifications/initialized"))
-
     def call(self, id_: object, name: str, value: object = None) -> Any:  # noqa: ANN401
         """Return the result of the server's tool. Notifications before it are ignored."""
         self.start_call(id_, name, value)
@@ -74,12 +68,6 @@ class RunProxyClient(Client):
     def start_call(self, id_: object, name: str, value: object = None) -> None:
         """Send the call alone."""
         self.say(request(id_, "tools/call", {"name": name, "arguments": value}))
-
-    def answer(self) -> dict[str, Any]:
-        """Return the next answer. Notifications before it are ignored."""
-        while "id" not in (message := self.hear()):
-            continue
-        return message
 
     def server(self, id_: object = "who") -> psutil.Process:
         """Return the server's process."""

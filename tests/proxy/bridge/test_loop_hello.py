@@ -44,5 +44,6 @@ def test_a_daemon_that_ignores_the_scope_ends_the_session_before_any_request(
     with daemons(refuse), bridge("--only", "api") as client:
         first = client.ask(1, "roots/list")
         assert reason in first["error"]["message"]
+        assert first["error"]["data"]["remedy"] == "rootsd up"
         assert client.ask(2, "roots/list")["error"]["message"] == first["error"]["message"]
         assert client.leave() == 7
