@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,6 @@ def test_the_wall_keeps_its_files_where_the_daemon_does_whatever_a_client_strips
     record.write_text(json.dumps({"environment": {"XDG_STATE_HOME": recorded}}))
     folder = recorded if recorded == "/recorded" else f"{tmp_path}/.local/state"
     assert folder_of_daemon("XDG_STATE_HOME") == f"{folder}/rootsd".encode()
+    record.unlink()
+    os.mkfifo(record)  # a read would hang
+    assert folder_of_daemon("XDG_STATE_HOME") == b"/of-this-shell/rootsd"

@@ -16,7 +16,7 @@ import pytest
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.files.private_files import NotPrivate
 from rootsd.places import runtime_dir
-from rootsd.places.base_folders import PLACE_VARIABLES
+from rootsd.places.base_folders import PLACE_VARIABLES, RECORD_NAME
 from rootsd.places.daemon_folders import find_places
 from rootsd.service import start_record
 
@@ -57,7 +57,7 @@ def plant(**keys: object) -> None:
     """Write a record as somebody else would."""
     folder = start_record.start_folder()
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    (folder / start_record.RECORD_NAME).write_text(json.dumps(keys))
+    (folder / RECORD_NAME).write_text(json.dumps(keys))
 
 
 def test_a_planted_record_names_neither_the_program_nor_its_log() -> None:
@@ -113,9 +113,7 @@ def test_simultaneous_writers_each_leave_a_complete_record() -> None:
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
     assert start_record.load_start_record() == start_record.plan_start()
-    assert [file.name for file in start_record.start_folder().iterdir()] == [
-        start_record.RECORD_NAME
-    ]
+    assert [file.name for file in start_record.start_folder().iterdir()] == [RECORD_NAME]
 
 
 def test_a_record_is_read_back() -> None:
@@ -140,12 +138,12 @@ def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -
         start_record.record_start()
     assert refused.value.remedy == "free some space on that disk, then try again"
     assert start_record.load_start_record() == made
-    assert not list(start_record.start_folder().glob(f"{start_record.RECORD_NAME}.*"))
+    assert not list(start_record.start_folder().glob(f"{RECORD_NAME}.*"))
 
 
 def test_the_record_is_private() -> None:
     start_record.record_start()
-    file = start_record.start_folder() / start_record.RECORD_NAME
+    file = start_record.start_folder() / RECORD_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
@@ -177,7 +175,7 @@ _RECIPE = '{"environment": {%s}}'
 def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
     made = start_record.plan_start()
     start_record.save_start_record(made)
-    file = start_record.start_folder() / start_record.RECORD_NAME
+    file = start_record.start_folder() / RECORD_NAME
     file.write_text(content)
     with pytest.raises(DaemonUnreachable, match=r"start\.json cannot be read: ") as caught:
         start_record.load_start_record()

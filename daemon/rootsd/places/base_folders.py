@@ -16,15 +16,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.files.private_files import open_private_file
 from rootsd.places.runtime_dir import home_folder, overriding_folder
 
 PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
 """The variables that move rootsd's own files, and the defaults below the home folder on Linux."""
 
+RECORD_NAME = "start.json"
 _MAC_DEFAULT = "Library/Application Support"
-_MAX_BYTES = 1 << 20
+_MAX_BYTES = 256 * 1024
 
 
 def named_folder(variable: str, environment: Mapping[str, str]) -> str:
@@ -55,20 +59,36 @@ def folder_of_daemon(variable: str) -> bytes:
     """
     if top := overriding_folder():
         return top + (b"/config" if variable == "XDG_CONFIG_HOME" else b"/state")
-    recorded = _recorded_variables()
-    folder = base_folder(variable, os.environ if recorded is None else recorded)
-    return os.fsencode(folder) + b"/rootsd"
-
-
-def _recorded_variables() -> dict[str, str] | None:
-    """Return the variables that the last `rootsd up` recorded, or None without a record.
-
-    `rootsd.service.start_record` writes it, always below the default folder.
-    """
-    record = os.path.join(default_folder("XDG_STATE_HOME"), "rootsd", "start.json")
+    record = Path(default_folder("XDG_STATE_HOME"), "rootsd", RECORD_NAME)
     try:
-        with open(record, "rb") as stream:
-            variables = parse_json(stream.read(_MAX_BYTES))["environment"]
-        return {name: variables.get(name, "") for name in PLACE_VARIABLES}
-    except (OSError, Unparsable, KeyError, TypeError, AttributeError):
-        return None
+        environment: Mapping[str, str] = recorded_variables(record)
+    except (OSError, RootsdError, Unparsable):
+        environment = os.environ
+    return os.fsencode(base_folder(variable, environment)) + b"/rootsd"
+
+
+def recorded_variables(record: Path) -> dict[str, str]:
+    """Return the variables in a start record, which `rootsd.service.start_record` writes.
+
+    Raises RootsdError if the file cannot be opened, OSError, and Unparsable.
+    """
+    with open(open_private_file(record, os.O_RDONLY), "rb") as stream:
+        text = stream.read(_MAX_BYTES)  # a longer file is cut off, so it is not valid JSON
+    match parse_json(text):
+        case {"environment": dict(variables)}:
+            if all(map(_is_valid_argument, [*variables, *variables.values()])):
+                return variables
+        case _:
+            pass
+    raise Unparsable("it does not say how to start the daemon")
+
+
+def _is_valid_argument(value: object) -> bool:
+    """Return whether the system accepts `value` as an argument, a variable, or a path."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True

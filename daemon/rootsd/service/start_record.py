@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.parsing import Unparsable
 from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
@@ -37,15 +37,15 @@ from rootsd.files.private_files import (
 from rootsd.places import runtime_dir
 from rootsd.places.base_folders import (
     PLACE_VARIABLES,
+    RECORD_NAME,
     base_folder,
     default_folder,
     named_folder,
+    recorded_variables,
 )
 from rootsd.processes.own_program import own_command
 
-RECORD_NAME = "start.json"
 STOPPED_NAME = "stopped"
-_MAX_BYTES = 256 * 1024
 
 # The record keeps these besides the variables that locate configuration and state. It keeps no
 # others, because they could hold secrets, the variables that mark an agent's session, or a program
@@ -105,10 +105,7 @@ def start_folder() -> Path:
     """Return the folder of the record and the mark. Raises FolderUnavailable."""
     if override := runtime_dir.overriding_folder():
         return Path(os.fsdecode(override), "state")
-    home = Path(os.fsdecode(runtime_dir.home_folder()))
-    if sys.platform == "darwin":
-        return home / "Library/Application Support/rootsd"
-    return home / ".local/state/rootsd"
+    return Path(default_folder("XDG_STATE_HOME"), "rootsd")
 
 
 def plan_start() -> StartPlan:
@@ -257,39 +254,14 @@ def _read_start_record() -> StartPlan:
     """Return the record. Raises DaemonUnreachable if it is missing or damaged."""
     file = start_folder() / RECORD_NAME
     try:
-        fd = open_private_file(file, os.O_RDONLY)
+        variables = recorded_variables(file)
     except RootsdError as error:
         raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
-    try:
-        with open(fd, "rb") as stream:
-            text = stream.read(_MAX_BYTES)  # a longer file is cut off, so it is not valid JSON
-        return _parse_start_record(parse_json(text))
     except (OSError, Unparsable) as error:
         damage = safe_label(str(error), limit=200)  # may quote the damaged text
         message = f"the daemon is not running, and {display_path(file)} cannot be read: {damage}"
         raise DaemonUnreachable(message, "rootsd up") from error
-
-
-def _parse_start_record(value: object) -> StartPlan:
-    """Parse a record. Raises Unparsable."""
-    match value:
-        case {"environment": dict(variables)}:
-            if all(map(_is_valid_argument, [*variables, *variables.values()])):
-                return _plan(variables)
-        case _:
-            pass
-    raise Unparsable("it does not say how to start the daemon")
-
-
-def _is_valid_argument(value: object) -> bool:
-    """Return whether the system accepts `value` as an argument, a variable, or a path."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    try:
-        os.fsencode(value)
-    except UnicodeEncodeError:
-        return False
-    return True
+    return _plan(variables)
 
 
 def is_stopped() -> bool:
