@@ -1,8 +1,7 @@
 """Locate the folders for configuration, state, logs, and the second anchor.
 
-This module is separate from `runtime_dir`, because platformdirs is too slow for the lean programs,
-which need none of these folders. The daemon records the folders that it found. Other programs ask
-the daemon.
+This module is separate from `runtime_dir`, because the lean programs need none of these folders.
+The daemon records the folders that it found. Other programs ask the daemon.
 
 The folder of the second anchor does not depend on an XDG variable. A program with another value of
 the variable would not find the anchor, and the approvals would lapse.
@@ -14,8 +13,6 @@ import os
 import sys
 from collections.abc import Mapping
 from typing import NamedTuple
-
-import platformdirs
 
 from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.places.runtime_dir import home_folder, overriding_folder
@@ -54,6 +51,8 @@ def find_places(remembered: Mapping[str, str] | None = None) -> Places:
     state = os.path.join(base_folder("XDG_STATE_HOME", environment), "rootsd")
     log = os.path.join(state, "log")
     if sys.platform == "darwin" and not environment["XDG_STATE_HOME"]:
+        import platformdirs  # noqa: PLC0415  # only macOS needs it
+
         log = platformdirs.user_log_dir("rootsd", appauthor=False)
     return Places(os.fsencode(config), os.fsencode(state), os.fsencode(log), _data_folder())
 

@@ -159,24 +159,20 @@ def command(  # noqa: PLR0913 - one for each flag
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     environment = client_environment()
     chosen = _chosen(questions, environment, clients, everything=everything)
-    rootsd = str(installed_command())
+    tools = ToolAccess.ALLOW if allow_tools else ToolAccess.ASK
+    use = HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
+    asked = Wiring(str(installed_command()), tools, variables=place_variables(), hook=use)
     if not dry_run:
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
     wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
     reachable = _reachable(invocation, environment) if wrap else None
-    asked = Wiring(
-        rootsd,
-        ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
-        variables=place_variables(),
-        hook=HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO,
-    )
     trials = None
     if reachable is not None:
         trials = ServerTrials(questions, environment, wall, reachable, shown)
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
-        connector.check_hook(client, asked.hook)
+        connector.check_hook(client, use)
         connector.connect(client, asked, trials)
         connector.offer_worktrees(client)
         if sync_access:
