@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core.inputs import (
     Observation,
@@ -30,23 +30,16 @@ from rootsd.core.inputs import (
     ProjectObserved,
     ProjectUnsafe,
 )
-from rootsd.core.model import Identity, IncompleteReason, LapseReason, Project, ProjectKind
+from rootsd.core.model import Identity, LapseReason, Project, ProjectKind
 from rootsd.core.paths import ancestors
 from rootsd.disk.safety import FolderSafety
 
+_ReportedState = tuple[ProjectObserved, tuple[LapseReason, ...]]
+"""A reported project, and why it is unsafe.
 
-class _ReportedState(NamedTuple):
-    """A reported `ProjectObserved` without its path and identity.
-
-    These two differ between projects. Most projects are equal in the rest and share one object.
-    """
-
-    kind: ProjectKind
-    incomplete: IncompleteReason | None
-    main_checkout: bytes | None
-    named: bool
-    proposed: bool
-    hazards: tuple[LapseReason, ...]
+The path is empty and the identity None, since these two differ between projects. Most projects are
+equal in the rest and share one object.
+"""
 
 
 class _TrackedPath(Struct):
@@ -242,11 +235,9 @@ class TrackedPaths:
         self, seen: ProjectObserved, hazards: tuple[ProjectUnsafe, ...]
     ) -> _ReportedState:
         reasons = tuple(hazard.reason for hazard in hazards)
-        state = _ReportedState(
-            seen.kind, seen.incomplete, seen.main_checkout, seen.named, seen.proposed, reasons
-        )
+        state = replace(seen, path=b"", identity=None), reasons
         # Sharing saves 160 bytes for each project. States with a main checkout are rarely equal.
-        return state if state.main_checkout else self._states.setdefault(state, state)
+        return state if seen.main_checkout else self._states.setdefault(state, state)
 
     def _hazards(self, path: bytes) -> tuple[ProjectUnsafe, ...]:
         try:

@@ -6,7 +6,7 @@ A bare `rootsd` runs this verb, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -19,6 +19,7 @@ from rootsd.cli.text.confined_words import (
     describe_program,
     describe_roots,
 )
+from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.theme import Tone
@@ -37,15 +38,6 @@ _PARTS = (
     "daemon", "parents", "counts", "sessions", "degraded", "confined", "config", "policy", "guard",
     "focus", "refused", "agent_commands", "closed_connections",
 )  # fmt: skip
-
-
-class StatusLine(NamedTuple):
-    """A line for a person. `hint` is the command that comes next."""
-
-    label: str
-    text: str
-    hint: str = ""
-    tone: Tone = Tone.LABEL
 
 
 @click.command(
@@ -70,7 +62,9 @@ def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
             gap = "   " if line.hint else ""
             room = _HINT_COLUMN - _LABEL_WIDTH if line.hint else 0
             text = f"{line.text + gap:<{room}}"
-            output.labelled(f"{line.label:<{_LABEL_WIDTH}}", text, line.tone, line.hint)
+            output.labelled(
+                f"{line.label:<{_LABEL_WIDTH}}", text, line.tone or Tone.LABEL, line.hint
+            )
     else:
         output.rows(list(_rows(status)))
     output.warn(status["warnings"])
@@ -93,63 +87,63 @@ def parent_line(parent: Mapping[str, Any]) -> str:
     return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {count}"
 
 
-def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
+def _lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
     """Yield the lines for a person, one per topic."""
     daemon, counts = status["daemon"], status["counts"]
     started = age(daemon["since"])
     confined = ", confined" if daemon["confined"] == "landlock" else ""
     who = f"{daemon['version']}, pid {daemon['pid']}"
-    yield StatusLine("daemon", f"running {who}, started {started}{confined}")
+    yield Paragraph("daemon", f"running {who}, started {started}{confined}")
     if not status["parents"]:
-        yield StatusLine("parents", "none", "rootsd up ~/src")
+        yield Paragraph("parents", "none", hint="rootsd up ~/src")
     for number, parent in enumerate(status["parents"]):
-        yield StatusLine("" if number else "parents", parent_line(parent))
+        yield Paragraph("" if number else "parents", parent_line(parent))
     words = ("published", "denied", "lapsed", "incomplete")
     totals = [f"{counts[word]} {word}" for word in words if counts[word]]
     if unpublishable := counts["unpublishable"]:
         totals.append(f"{unpublishable} can never be published")
-    yield StatusLine("projects", "   ".join(totals) or "none decided")
+    yield Paragraph("projects", "   ".join(totals) or "none decided")
     if lapsed := counts["lapsed_rules"]:
-        yield StatusLine("rules", f"{lapsed} lapsed", "rootsd rule", Tone.ATTENTION)
+        yield Paragraph("rules", f"{lapsed} lapsed", Tone.ATTENTION, "rootsd rule")
     yield from _policy_lines(status["policy"])
     waiting = counts["waiting"]
-    yield StatusLine(
+    yield Paragraph(
         "pending",
         str(waiting),
+        Tone.ATTENTION if waiting else None,
         "rootsd pending" if waiting else "",
-        Tone.ATTENTION if waiting else Tone.LABEL,
     )
     is_next = counts["published"] and not status["sessions"]
     hint = "rootsd clients" if is_next else ""
-    yield StatusLine("clients", _clients(status["sessions"]), hint)
+    yield Paragraph("clients", _clients(status["sessions"]), hint=hint)
     yield from _confined_lines(status["confined"])
     yield from _setting_lines(status)
     if refused := status["refused"]:
-        yield StatusLine("refused", _refused(refused), "rootsd log", Tone.REFUSED)
+        yield Paragraph("refused", _refused(refused), Tone.REFUSED, "rootsd log")
     if commands := status["agent_commands"]:
-        yield StatusLine("agents", _refused(commands), "rootsd log", Tone.ATTENTION)
+        yield Paragraph("agents", _refused(commands), Tone.ATTENTION, "rootsd log")
     if closed := _closed(status):
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
-        yield StatusLine("closed", f"connections {reasons}")
+        yield Paragraph("closed", f"connections {reasons}")
     for sentence in status["degraded"]:
-        yield StatusLine("degraded", safe_text(sentence), tone=Tone.BAD)
+        yield Paragraph("degraded", safe_text(sentence), tone=Tone.BAD)
 
 
-def _setting_lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
+def _setting_lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
     """Yield a line for each setting of a person that is not the usual one."""
     if focus := status["focus"]:
-        yield StatusLine("focus", safe_label(focus), "rootsd focus --clear")
+        yield Paragraph("focus", safe_label(focus), hint="rootsd focus --clear")
     if status["guard"] != Guard.AGENTS:
-        yield StatusLine("guard", status["guard"])
+        yield Paragraph("guard", status["guard"])
 
 
-def _policy_lines(policy: Mapping[str, Any] | None) -> Iterator[StatusLine]:
+def _policy_lines(policy: Mapping[str, Any] | None) -> Iterator[Paragraph]:
     """Yield a line about the machine's policy. If it is broken, a line "degraded" says why."""
     if policy is None:
         return
     file = safe_label(policy["file"], limit=None)
     if policy["error"]:
-        yield StatusLine("policy", f"{file} cannot be used", "rootsd doctor", Tone.BAD)
+        yield Paragraph("policy", f"{file} cannot be used", Tone.BAD, "rootsd doctor")
         return
     counts = (
         (policy["refused"], "refused place"),
@@ -158,20 +152,20 @@ def _policy_lines(policy: Mapping[str, Any] | None) -> Iterator[StatusLine]:
     )
     words = [pluralize(count, word) for count, word in counts if count]
     words += ["wall required"] if policy["requires_wall"] else []
-    yield StatusLine("policy", f"{', '.join(words) or 'no rules'}  ({file})")
+    yield Paragraph("policy", f"{', '.join(words) or 'no rules'}  ({file})")
 
 
-def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[StatusLine]:
+def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[Paragraph]:
     """Yield a line for each program behind the wall, with what the wall does not close."""
     for number, item in enumerate(confined[:_MAX_CONFINED]):
         words = describe_engine(item), describe_network(item)
         about = " · ".join((describe_program(item), describe_roots(item), *words))
-        yield StatusLine("" if number else "confined", about)
+        yield Paragraph("" if number else "confined", about)
         for key, word in _DETAILS.items():
             for line in item[key]:
-                yield StatusLine("", f"  {word}: {safe_text(line)}")
+                yield Paragraph("", f"  {word}: {safe_text(line)}")
     if (more := len(confined) - _MAX_CONFINED) > 0:
-        yield StatusLine("", f"and {more} more", "rootsd sessions")
+        yield Paragraph("", f"and {more} more", hint="rootsd sessions")
 
 
 def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:

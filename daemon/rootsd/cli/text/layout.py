@@ -15,6 +15,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
+from typing import NamedTuple
+
+from rootsd.cli.text.theme import Tone
 
 GAP = "  "
 MIN_WRAP_WIDTH = 20
@@ -39,6 +42,15 @@ class ColumnFit(Enum):
     """Move to the end of the line, or below the row if the whole path does not fit."""
     NOTE = auto()
     """Move below the row, wrapped between words."""
+
+
+class Paragraph(NamedTuple):
+    """A label and a text, which wraps beside the label. `hint` is the command that comes next."""
+
+    label: str
+    text: str
+    tone: Tone | None = None
+    hint: str = ""
 
 
 def width(text: str) -> int:

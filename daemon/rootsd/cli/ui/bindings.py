@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.binding import Binding, BindingType
 
+from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.theme import Tone
-from rootsd.cli.ui.details import Paragraph
 from rootsd.cli.ui.widgets import Word
 
 BINDINGS: list[BindingType] = [

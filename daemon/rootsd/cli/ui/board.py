@@ -23,7 +23,10 @@ class PanelKind(Enum):
 
 
 class ProjectRow(Struct, frozen=True, dict=True):
-    """A project. All texts are untrusted."""
+    """A project. All texts are untrusted.
+
+    It has the part of a `ProjectItem` that the lists show, because there may be thousands.
+    """
 
     id: str
     name: str
@@ -35,7 +38,6 @@ class ProjectRow(Struct, frozen=True, dict=True):
     request: str
     note: str
     identity: str
-    found: str
     kind: str
 
     @classmethod
@@ -52,7 +54,6 @@ class ProjectRow(Struct, frozen=True, dict=True):
             item.get("request", ""),
             item["note"] or "",
             item.get("identity", ""),
-            item["discovered_at"],
             item["kind"],
         )
 

@@ -6,11 +6,12 @@ The values are untrusted. The widget that shows a paragraph makes a label of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rootsd.cli.answers.affected import affected_lines, risk_of_affected
 from rootsd.cli.answers.decision_flow import Facts, incomplete_lines
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
+from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.projects import (
     LABEL_WIDTH,
@@ -25,14 +26,6 @@ from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.guard import UndoRequest
 
 _MOST_RISKS = 100
-
-
-class Paragraph(NamedTuple):
-    """A label and a text. The text wraps beside the label."""
-
-    label: str
-    text: str
-    tone: Tone | None = None
 
 
 def about_row(row: ProjectRow, status: str) -> list[Paragraph]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rootsd.cli.answers.decision_flow import Send
+from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details
 from rootsd.cli.ui.board import ProjectRow, Row, SessionRow
-from rootsd.cli.ui.details import Paragraph
 from rootsd.cli.ui.ordered_input import Job
 from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.widgets import RowList, TextView

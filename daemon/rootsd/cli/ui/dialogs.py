@@ -16,9 +16,10 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label
 
 from rootsd.cli.answers.decision_flow import Facts, OrderT, Send, question_of
+from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.projects import describe_session_request, path_of
 from rootsd.cli.text.theme import Tone
-from rootsd.cli.ui.details import Paragraph, about_approval, risks_of, risks_of_several
+from rootsd.cli.ui.details import about_approval, risks_of, risks_of_several
 from rootsd.cli.ui.orders import (
     ApprovalForm,
     BadInput,

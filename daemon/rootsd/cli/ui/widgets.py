@@ -22,11 +22,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rootsd.cli.text.layout import hanging_indent
+from rootsd.cli.text.layout import Paragraph, hanging_indent
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.theme import STYLES, Tone
 from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
-from rootsd.cli.ui.details import Paragraph, label_of
+from rootsd.cli.ui.details import label_of
 from rootsd.cli.ui.orders import Target
 from rootsd.core.labels import safe_label
 from rootsd.wire.follow import ProjectGroup
