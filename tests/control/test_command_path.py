@@ -18,7 +18,7 @@ from rootsd.core.guard import Guard
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.plan import plan
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
-from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import HANG_GUARD, path, rule, sight
 from support.process_table import TERMINAL, FakePeer, process
 from support.sample_decisions import PERSON, identity, project
@@ -143,12 +143,18 @@ async def test_an_overtaken_command_is_resolved_and_planned_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     control, steps = control_with(1), Steps(monkeypatch)
+    forgotten: list[dict[str, Any]] = []
+
+    async def forget() -> None:
+        forgotten.append(await control.decide(FORGET, "p1"))
+
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with control.world.saver.held_up() as busy:
                 group.start_soon(lambda: control.decide(APPROVE, "p1"))
                 await busy.wait()
-                group.start_soon(lambda: control.decide(FORGET, "p1"))
+                group.start_soon(forget)
                 await anyio.wait_all_tasks_blocked()
     assert steps.resolved == {"p1": 3}
+    assert (names(forgotten[0]["items"]), forgotten[0]["unchanged"]) == (["p1"], [])
     assert control.world.verdict(path(1)) is Verdict.PENDING

@@ -130,7 +130,9 @@ async def test_an_unconfirmed_order_about_several_projects_changes_nothing(
     assert state(control) != before
 
 
-@pytest.mark.parametrize(("make", "request_"), BULK)
+@pytest.mark.parametrize(
+    ("make", "request_"), {type(request): (make, request) for make, request in BULK}.values()
+)
 async def test_the_test_notices_an_order_without_the_gate(
     make: Callable[[], ControlHarness], request_: Confirmable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,10 +336,7 @@ async def test_an_undo_that_takes_back_needs_no_confirmation() -> None:
     await control.ask(AddRuleRequest(Verdict.APPROVED, f"{FOLDER}/**", CWD))
     await control.ask_unconfirmed(UndoRequest())
     assert await control.world.told() == set()
-
-
-async def test_an_undo_of_a_rule_that_denied_many_needs_confirmation() -> None:
-    control = with_roots()
+    control = with_roots()  # the control: a rule that denied many
     await control.ask(AddRuleRequest(Verdict.DENIED, FOLDER, CWD))
     with pytest.raises(Unconfirmed, match="2 projects"):
         await control.ask_unconfirmed(UndoRequest())

@@ -105,7 +105,10 @@ async def test_an_agent_is_refused_and_recorded(
     guard: CommandGuard, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
-        with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
+        with (
+            caplog.at_level(logging.WARNING),
+            pytest.raises(CallerRefused, match="Claude Code started it") as refusal,
+        ):
             await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
         assert "your own terminal" in refusal.value.remedy
     assert [note.text for note in notes.kept if isinstance(note, AuditNote)] == ["approve api"] * 2
@@ -114,6 +117,7 @@ async def test_an_agent_is_refused_and_recorded(
     assert told is not None
     assert (told["count"], told["what"]) == (2, "approve api")
     assert told["at"] == "2026-03-04T12:00:00Z"
+    assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text
 
 
 async def test_a_flood_of_attempts_is_counted_and_not_completely_stored(
@@ -166,29 +170,23 @@ async def test_below_an_unknown_host_a_challenge_is_shown_and_its_word_counts_on
 ) -> None:
     process_table.connected = {41}
     connection = GuardedConnection(guard, FakePeer(92))
+    connection.check_may_ask(ORDER, None)
     needed = await _challenged(connection)
     _, first, second, third = process_table.shown[-1].split("\r\n")
     assert first == "approve /home/ann/src/api"
     assert "my-host, pid 40 started it" in second
     assert third == f"Type {process_table.word()} to go on: "
+    assert process_table.word() not in f"{needed.message} {needed.remedy} {needed.challenge}"
+    assert "pts/0" in needed.message
+    assert needed.challenge == {"terminal": "pts/0"}
+    connection.check_may_ask(ORDER, process_table.word())
     actor = await connection.admit(ORDER, f" {process_table.word()}\n")
     assert actor.kind is ActorKind.CHALLENGED
     assert "my-host, pid 40 started it" in actor.detail
     assert notes.kept == []
-    assert needed.challenge == {"terminal": "pts/0"}
     with pytest.raises(CallerRefused, match="was not the one asked for"):
         await connection.admit(ORDER, process_table.word())
     assert len(notes.kept) == 1
-
-
-async def test_the_word_is_shown_on_the_terminal_and_never_in_the_answer(
-    guard: CommandGuard, process_table: ProcessTable
-) -> None:
-    process_table.connected = {41}
-    needed = await _challenged(GuardedConnection(guard, FakePeer(92)))
-    answered = f"{needed.message} {needed.remedy} {needed.challenge}"
-    assert process_table.word() not in answered
-    assert "pts/0" in needed.message
 
 
 async def test_if_the_word_cannot_be_shown_the_order_is_refused(
@@ -439,46 +437,29 @@ async def test_the_configuration_names_further_agents(
         await GuardedConnection(guard, FakePeer(94)).admit(ORDER, None)
 
 
-async def test_attempts_are_written_to_the_log(
-    guard: CommandGuard, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
-        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
-    assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text
-
-
 SCRIPT = process(60, 59, "bash", "bash", "deploy.sh")
 CRON = process(59, 1, "cron")
 RUN = process(61, 60, "rootsd", "python3", "-m", "rootsd", "run", "--", "server")
 LATER = process(62, 60, "rootsd")
 
 
+@pytest.mark.parametrize("is_script", [True, False], ids=["script", "control: editor"])
 async def test_a_script_that_ran_a_server_may_decide_once_the_server_has_ended(
-    guard: CommandGuard, process_table: ProcessTable
+    guard: CommandGuard, process_table: ProcessTable, *, is_script: bool
 ) -> None:
-    process_table.add(SCRIPT, CRON, RUN, LATER)
+    """A program that started the server itself stays a host."""
+    process_table.add(SCRIPT if is_script else process(60, 59, "code", "code"), CRON, RUN, LATER)
     process_table.connected = {61}
     with pytest.raises(CallerRefused, match="uses MCP"):
         await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
     process_table.connected = set()
     del process_table.processes[61]
-    assert (
-        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
-    ).kind is ActorKind.PERSON
-
-
-async def test_the_control_a_program_that_started_a_server_itself_stays_a_host(
-    guard: CommandGuard, process_table: ProcessTable
-) -> None:
-    editor = process(60, 59, "code", "code")
-    process_table.add(editor, CRON, RUN, LATER)
-    process_table.connected = {61}
-    with pytest.raises(CallerRefused, match="uses MCP"):
-        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
-    process_table.connected = set()
-    del process_table.processes[61]
-    with pytest.raises(CallerRefused, match="code, pid 60 started it, and uses MCP"):
-        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+    if is_script:
+        actor = await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+        assert actor.kind is ActorKind.PERSON
+    else:
+        with pytest.raises(CallerRefused, match="code, pid 60 started it, and uses MCP"):
+            await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
 
 
 def _hidden(each: Process) -> Process:
@@ -488,6 +469,11 @@ def _hidden(each: Process) -> Process:
 async def test_a_program_that_introduced_itself_before_it_hid_is_still_known(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
+    process_table.add(_hidden(PERSONS))
+    await GuardedConnection(guard, FakePeer(90)).introduce()
+    needed = await _challenged(GuardedConnection(guard, FakePeer(90)))
+    assert "which hides its program" in needed.message, "the control: it hid before"
+    process_table.add(PERSONS)
     await GuardedConnection(guard, FakePeer(90)).introduce()
     process_table.add(_hidden(PERSONS))
     assert (
@@ -504,15 +490,6 @@ async def test_a_program_that_introduced_itself_before_it_hid_is_still_known(
     await _challenged(GuardedConnection(guard, FakePeer(90)))
 
 
-async def test_the_control_a_program_that_hides_without_an_introduction_is_challenged(
-    guard: CommandGuard, process_table: ProcessTable
-) -> None:
-    process_table.add(_hidden(PERSONS))
-    await GuardedConnection(guard, FakePeer(90)).introduce()
-    needed = await _challenged(GuardedConnection(guard, FakePeer(90)))
-    assert "which hides its program" in needed.message
-
-
 async def test_a_connection_carries_one_command_and_nothing_before_it(guard: CommandGuard) -> None:
     fresh, used = (GuardedConnection(guard, FakePeer(90)) for _ in range(2))
     fresh.check_may_ask(ORDER, None)
@@ -522,17 +499,6 @@ async def test_a_connection_carries_one_command_and_nothing_before_it(guard: Com
             with pytest.raises(CallerRefused, match="has carried another request"):
                 connection.check_may_ask(ORDER, typed)
         connection.check_may_ask(None, None)
-
-
-async def test_the_word_of_a_challenge_comes_on_the_same_connection(
-    guard: CommandGuard, process_table: ProcessTable
-) -> None:
-    process_table.connected = {41}
-    connection = GuardedConnection(guard, FakePeer(92))
-    connection.check_may_ask(ORDER, None)
-    await _challenged(connection)
-    connection.check_may_ask(ORDER, process_table.word())
-    assert (await connection.admit(ORDER, process_table.word())).kind is ActorKind.CHALLENGED
 
 
 async def test_the_last_command_is_remembered_with_each_program(
@@ -547,6 +513,8 @@ async def test_the_last_command_is_remembered_with_each_program(
         ("rootsd", "rootsd"), ("my-host", None), ("bash", "shell"),
     ]  # fmt: skip
     assert guard.last["programs"][1]["allow"] == "rootsd guard allow /usr/bin/my-host"
+    paths = ["/usr/bin/rootsd", "/usr/bin/my-host", "/usr/bin/bash"]
+    assert [each["program"] for each in guard.last["programs"]] == paths
     await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
     assert (guard.last["judgment"], guard.last["why"]) == ("passed", None)
 
@@ -571,7 +539,16 @@ async def test_an_unknown_program_is_refused_by_name_until_a_person_allows_it(
 
 @pytest.mark.parametrize(
     "program",
-    ["kimi", "bin/kimi", "/opt/claude", "/usr/bin/python3.12", "python -m aider", "/opt/x\n", ""],
+    [
+        "kimi",
+        "bin/kimi",
+        "/opt/claude",
+        "/usr/bin/python3.12",
+        "python -m aider",
+        "python -m my/x",
+        "/opt/x\n",
+        "",
+    ],
 )
 async def test_an_agent_an_interpreter_and_no_path_cannot_be_allowed(
     guard: CommandGuard, notes: Notes, program: str

@@ -23,19 +23,19 @@ from rootsd.wire.daemon import (
     StopRequest,
 )
 from rootsd.wire.decisions import (
+    AddFoldersRequest,
     AddRequest,
     AddRuleRequest,
     ApplyMode,
     DecideRequest,
+    FocusTarget,
     RemoveRuleRequest,
+    RenameRequest,
+    SetFocusRequest,
+    TagRequest,
 )
-from rootsd.wire.guard import (
-    RemoteCommandRequest,
-    SetGuardRequest,
-)
-from rootsd.wire.projects import (
-    Selection,
-)
+from rootsd.wire.guard import RemoteCommandRequest, SetGuardRequest, UndoRequest
+from rootsd.wire.projects import Selection
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
@@ -111,14 +111,26 @@ async def test_a_name_that_means_nothing_is_named_as_typed() -> None:
     assert await stakes_of(order, ControlHarness()) == ["approve new\\u{1b} (in /home/ann/src)"]
 
 
-def test_each_order_has_a_text() -> None:
-    order = ControlHarness().dispatcher.guarded_command(DecideRequest(DENY, CWD, ("a\x1b", "b")))
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (DecideRequest(DENY, CWD, ("a\x1b", "b")), "deny a\\u{1b} b"),
+        (
+            DecideRequest(APPROVE, CWD, select=Selection.LAPSED, under="/x"),
+            "approve --lapsed --under /x",
+        ),
+        (TagRequest(("a*",), CWD, on=("go",), off=("work",)), "tag a* go --rm work"),
+        (RenameRequest("a\x1b", "b", CWD), "rename a\\u{1b} b"),
+        (SetFocusRequest("work", FocusTarget.ALL), "focus work --now"),
+        (SetFocusRequest(None), "focus --clear"),
+        (AddFoldersRequest(("/a",), "x"), "add (1 folders) --tag x"),
+        (UndoRequest(), "undo"),
+    ],
+)
+def test_an_order_has_a_text(request_: ControlRequest, text: str) -> None:
+    order = ControlHarness().dispatcher.guarded_command(request_)
     assert order is not None
-    assert order.text == "deny a\\u{1b} b"
-    swept = replace(DecideRequest(APPROVE, CWD), select=Selection.LAPSED, under="/x")
-    order = ControlHarness().dispatcher.guarded_command(swept)
-    assert order is not None
-    assert order.text == "approve --lapsed --under /x"
+    assert order.text == text
 
 
 async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:

@@ -127,25 +127,18 @@ async def test_each_line_waits_for_its_turn() -> None:
             await caller.next()
 
 
-async def test_an_expected_error_is_sent_with_its_code_and_remedy() -> None:
+async def test_an_error_is_sent_with_what_helps_and_the_connection_stays_open() -> None:
     async with connected(FakeDispatcher()) as caller:
-        answer = await caller.call("stop")
-    assert answer["error"] == {
-        "code": ERROR_CODE,
-        "message": "no such thing",
-        "data": {"code": "nothing-matched", "remedy": "rootsd ls"},
-    }
-
-
-async def test_the_candidates_of_an_ambiguous_reference_are_sent_too() -> None:
-    async with connected(FakeDispatcher()) as caller:
-        answer = await caller.call("check", path="/x")
-    assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
-
-
-async def test_an_unknown_method_is_refused_and_the_connection_stays_open() -> None:
-    async with connected(FakeDispatcher()) as caller:
+        assert (await caller.call("stop"))["error"] == {
+            "code": ERROR_CODE,
+            "message": "no such thing",
+            "data": {"code": "nothing-matched", "remedy": "rootsd ls"},
+        }
+        ambiguous = await caller.call("check", path="/x")
+        assert ambiguous["error"]["data"]["choices"] == ["acme/api", "beta/api"]
         assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
+        await caller.send("{not json")
+        assert (await caller.next())["error"]["code"] == -32700
         assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
@@ -159,13 +152,6 @@ async def test_an_order_with_unknown_fields_is_refused() -> None:
         assert dispatcher.asked == []
         assert (await caller.call("decide", **order, typed="a word"))["result"] == {"revision": 7}
         assert (await caller.call("status", later=True))["result"] == {"revision": 7}
-
-
-async def test_an_invalid_line_gets_an_error_and_the_connection_stays_open() -> None:
-    async with connected(FakeDispatcher()) as caller:
-        await caller.send("{not json")
-        assert (await caller.next())["error"]["code"] == -32700
-        assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
 async def test_an_endless_line_is_rejected_with_an_error() -> None:

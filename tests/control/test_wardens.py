@@ -202,26 +202,14 @@ async def test_an_included_git_directory_is_sent_and_taken_away_with_a_denial() 
             assert (sent["shared_git_identity"] is None) is (given is None)
 
 
-async def test_a_change_names_nothing_that_stays_as_it_is() -> None:
-    control = ControlHarness(root(1), root(2))
-    async with connected(control) as warden:
-        answer = await warden.follow("claude")
-        assert by_path(answer["view"]).keys() == {P1, P2}
-        await control.decide(DENY, "p2")
-        message = (await warden.next())["params"]
-        change = message["roots"]
-        assert (message["number"], change["changed"], change["removed"]) == (1, [], [P2])
-        await control.decide(APPROVE, "p2")
-        message = (await warden.next())["params"]
-        change = message["roots"]
-        assert (message["number"], [*by_path(change)], change["removed"]) == (2, [P2], [])
-
-
 async def test_requests_are_answered_between_views() -> None:
     control = ControlHarness(root(1))
+    with pytest.raises(BadRequest, match="no confined program"):
+        await control.ask(ReportConfinedRequest())
     async with connected(control) as warden:
         await warden.follow("claude")
-        assert await warden.call("report_confined", network=False) == {}
+        assert await warden.call("report_confined", network=False, opened=["/src/new"]) == {}
+        assert (control.servers.opened, control.servers.proposed) == ([], []), "it is no server"
         assert (await warden.call("check", path=P1))["published"]
         await control.decide(DENY, "p1")
         assert await warden.view() == {}
@@ -336,13 +324,6 @@ async def test_an_approval_for_a_session_behind_the_wall_is_shown_while_it_runs(
         assert (await warden.view()).keys() == {P1, P2}
 
 
-async def test_the_first_view_is_verified() -> None:
-    control = ControlHarness(root(1))
-    control.world.disk.folders.clear()
-    async with connected(control) as warden:
-        assert (await warden.follow("x"))["view"]["changed"] == []
-
-
 async def test_the_entry_lasts_as_long_as_the_connection() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:
@@ -420,11 +401,6 @@ async def test_a_wrong_scope_is_refused(request_: FollowRequest) -> None:
     assert await confined(control) == []
 
 
-async def test_a_report_needs_a_program() -> None:
-    with pytest.raises(BadRequest, match="no confined program"):
-        await ControlHarness().ask(ReportConfinedRequest())
-
-
 async def test_the_settings_are_those_in_force() -> None:
     control = ControlHarness()
     control.wall_settings = WallSettings(
@@ -435,8 +411,11 @@ async def test_the_settings_are_those_in_force() -> None:
     assert from_json(WallSettings, answer["settings"]) == control.wall_settings
 
 
-async def test_an_invisible_change_does_not_recompute_views() -> None:
-    control = ControlHarness(root(1), project(2), project(3))
+async def test_the_first_view_is_verified_and_an_invisible_change_does_not_recompute_it() -> None:
+    control = ControlHarness(root(1), root(2), project(3))
+    del control.world.disk.folders[P2.encode()]
+    async with connected(control) as warden:
+        assert [*by_path((await warden.follow("x"))["view"])] == [P1]
     wardens = control.services.wall.wardens
     before, catalog = wardens.roots(), control.world.ledger.catalog
     await control.decide(DENY, "p3")
@@ -511,12 +490,3 @@ async def test_a_server_behind_the_wall_has_a_session_with_its_roots_and_its_sco
         with anyio.fail_after(HANG_GUARD):
             while control.servers.is_open:
                 await anyio.lowlevel.checkpoint()
-
-
-async def test_another_program_behind_the_wall_has_no_session_and_proposes_nothing() -> None:
-    control = ControlHarness(root(1))
-    async with connected(control) as warden:
-        await warden.follow("claude")
-        await warden.call("report_confined", opened=["/src/new"])
-        assert control.servers.opened == []
-        assert control.servers.proposed == []

@@ -60,11 +60,3 @@ async def test_a_dry_run_reads_no_folder() -> None:
 async def test_too_many_folders_are_refused() -> None:
     with pytest.raises(BadRequest):
         await ControlHarness().ask(AddFoldersRequest(("/a",) * (MAX_ADDED_FOLDERS + 1), "x"))
-
-
-def test_to_add_folders_is_an_order_and_a_dry_run_is_not() -> None:
-    dispatcher = ControlHarness().dispatcher
-    order = dispatcher.guarded_command(AddFoldersRequest(("/a",), "x"))
-    assert order is not None
-    assert order.text == "add (1 folders) --tag x"
-    assert dispatcher.guarded_command(AddFoldersRequest(("/a",), "x", ApplyMode.DRY_RUN)) is None

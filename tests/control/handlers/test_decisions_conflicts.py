@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import anyio
 import pytest
 
@@ -11,15 +9,14 @@ from rootsd.core.errors import IdentityChanged, NotPresent, RootsdError, Unknown
 from rootsd.core.inputs import ProjectGone, ProjectUnsafe
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.wire.projects import Selection
-from support.control_harness import APPROVE, FORGET, ControlHarness, names
+from support.control_harness import APPROVE, ControlHarness
 from support.ledger_harness import (
     HANG_GUARD,
-    approve,
     deny,
     path,
     sight,
 )
-from support.sample_decisions import approved, identity, project
+from support.sample_decisions import identity, project
 
 
 async def test_a_folder_that_was_replaced_after_it_was_found_is_not_approved() -> None:
@@ -49,25 +46,6 @@ async def test_a_concurrent_selection_does_not_override_a_denial(
                 await anyio.wait_all_tasks_blocked()
     assert control.world.verdict(path(1)) is Verdict.DENIED
     assert await control.world.told() == {path(2)}
-
-
-async def test_an_overtaken_order_is_resolved_again() -> None:
-    control = ControlHarness(approved(1), project(2))
-    answers: list[dict[str, Any]] = []
-
-    async def forget() -> None:
-        answers.append(await control.decide(FORGET, "p2"))
-
-    with anyio.fail_after(HANG_GUARD):
-        async with anyio.create_task_group() as group:
-            with control.world.saver.held_up() as busy:
-                group.start_soon(control.world.ledger.execute, [approve(2)])
-                await busy.wait()
-                group.start_soon(forget)
-                await anyio.wait_all_tasks_blocked()
-    assert names(answers[0]["items"]) == ["p2"]
-    assert answers[0]["unchanged"] == []
-    assert control.world.verdict(path(2)) is Verdict.PENDING
 
 
 @pytest.mark.parametrize("moment", ["dropped", "unsafe"])

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import ProjectKind, Verdict
+from rootsd.core.model import Project, ProjectKind, Verdict
 from rootsd.wire.decisions import ApplyMode, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
@@ -21,28 +21,27 @@ from support.ledger_harness import (
 from support.sample_decisions import approved, identity, project
 
 
-async def test_a_dry_run_proposes_no_folder_either() -> None:
+@pytest.mark.parametrize(("verb", "verdict"), [(APPROVE, "approved"), (DENY, "denied")])
+async def test_a_dry_run_proposes_no_folder_either(verb: DecisionVerb, verdict: str) -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
-    would = await control.decide(APPROVE, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
-    assert names(would["items"]) == ["p1"]
-    assert control.discovery.proposed == []
-    assert control.world.ledger.catalog.projects == {}
+    would = await control.decide(verb, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
+    assert [(item["name"], item["verdict"]) for item in would["items"]] == [("p1", verdict)]
+    assert (control.discovery.proposed, control.world.ledger.catalog.projects) == ([], {})
 
 
-async def test_a_folder_that_no_scan_has_found_is_proposed_and_approved_in_one_step() -> None:
+@pytest.mark.parametrize(
+    ("typed", "cwd"), [("/home/ann/link", "/home/ann/src"), (".", "/home/ann/src/p1")]
+)
+async def test_a_folder_that_no_scan_has_found_is_proposed_and_approved_in_one_step(
+    typed: str, cwd: str
+) -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
-    done = await control.decide(APPROVE, "/home/ann/link")
+    done = await control.decide(APPROVE, typed, cwd=cwd)
     assert names(done["items"]) == ["p1"]
     assert control.discovery.proposed == [path(1)]
     assert await control.world.told() == {path(1)}
-
-
-async def test_the_working_directory_is_proposed_too() -> None:
-    control = ControlHarness()
-    control.world.disk.folders[path(1)] = identity(1)
-    assert names((await control.decide(APPROVE, ".", cwd="/home/ann/src/p1"))["items"]) == ["p1"]
 
 
 async def test_a_folder_that_no_scan_has_found_is_denied_in_one_step() -> None:
@@ -76,19 +75,15 @@ async def test_a_folder_that_no_scan_has_found_is_denied_even_if_the_disk_refuse
     assert await control.world.told() == set()
 
 
-async def test_a_dry_run_of_denying_an_unknown_folder_leaves_no_trace() -> None:
-    control = ControlHarness()
-    control.world.disk.folders[path(1)] = identity(1)
-    would = await control.decide(DENY, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
-    assert [item["verdict"] for item in would["items"]] == ["denied"]
-    assert (control.discovery.proposed, control.world.ledger.catalog.projects) == ([], {})
-
-
-async def test_denying_a_missing_folder_refuses_the_whole_order() -> None:
-    control = ControlHarness(approved(2))
+@pytest.mark.parametrize(("verb", "known"), [(DENY, approved(2)), (APPROVE, project(2))])
+async def test_a_missing_folder_refuses_the_whole_order(
+    verb: DecisionVerb, known: Project
+) -> None:
+    control = ControlHarness(known)
+    before = control.world.ledger.catalog
     with pytest.raises(NotPresent):
-        await control.decide(DENY, "p2", "/home/ann/src/p1")
-    assert await control.world.told() == {path(2)}
+        await control.decide(verb, "p2", "/home/ann/src/p1")
+    assert control.world.ledger.catalog is before
 
 
 async def test_forget_proposes_nothing() -> None:
@@ -128,13 +123,6 @@ async def test_an_order_with_an_unknown_reference_fails_before_it_proposes_anyth
     with pytest.raises(UnknownProject, match="word"):
         await control.decide(APPROVE, "/home/ann/src/p1", "p2", "word")
     assert control.discovery.proposed == []
-    assert await control.world.told() == set()
-
-
-async def test_approving_a_missing_folder_refuses_the_whole_order() -> None:
-    control = ControlHarness(project(2))
-    with pytest.raises(NotPresent):
-        await control.decide(APPROVE, "p2", "/home/ann/src/p1")
     assert await control.world.told() == set()
 
 

@@ -106,9 +106,12 @@ def _reasons(control: ControlHarness, number: int) -> VerdictReason:
     return control.world.ledger.catalog.judgments[path(number)].reason
 
 
-async def test_a_rule_reinstates_its_grants_and_a_person_reinstates_approvals() -> None:
+async def test_one_order_reinstates_all_lapsed_approvals_and_rules() -> None:
+    """A rule reinstates what it granted, and the person what a person had approved."""
     lost = [_lost(1, ActorKind.RULE), _lost(2, ActorKind.PERSON), _lost(3, None)]
-    control = ControlHarness(*lost, rules=[rule(Verdict.PENDING)])
+    lapsed = [rule(Verdict.PENDING), rule(Verdict.DENIED, b"/home/ann/src/no/**", number=2)]
+    control = ControlHarness(*lost, project(4), rules=lapsed)
+    assert control.world.ledger.catalog.roots == {}, "a lapsed rule speaks for nothing"
     would = await control.decide(APPROVE, select=Selection.LAPSED, effect=ApplyMode.DRY_RUN)
     done = await control.decide(APPROVE, select=Selection.LAPSED)
     for told in (would, done):
@@ -117,7 +120,12 @@ async def test_a_rule_reinstates_its_grants_and_a_person_reinstates_approvals() 
             ("approved", None),
             ("approved", None),
         ]
-    assert await control.world.told() == {path(1), path(2), path(3)}
+        assert [(r["number"], r["verdict"], r["covers"]) for r in told["rules"]] == [
+            (1, "approved", 4)
+        ]
+    assert await control.world.told() == {path(1), path(2), path(3), path(4)}
+    with pytest.raises(UnknownProject, match=r"^no approval there has lapsed"):
+        await control.decide(APPROVE, select=Selection.LAPSED)
     await control.ask(RemoveRuleRequest(1))
     assert await control.world.told() == {path(2), path(3)}, "what versions before did not tell"
 
@@ -135,16 +143,21 @@ async def test_an_order_with_changed_settings_approves_in_person(
     assert _reasons(control, 1) is VerdictReason.APPROVED
 
 
-async def test_an_order_by_name_approves_in_person() -> None:
-    control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.APPROVED)])
+@pytest.mark.parametrize(
+    ("refs", "select", "under", "verdict"),
+    [
+        ((), Selection.PENDING, None, Verdict.PENDING),
+        ((), Selection.LAPSED, "/home/ann/src", Verdict.PENDING),
+        (("p1",), Selection.NAMED, None, Verdict.APPROVED),
+    ],
+)
+async def test_a_narrower_order_reinstates_no_rule_and_approves_in_person(
+    refs: tuple[str, ...], select: Selection, under: str | None, verdict: Verdict
+) -> None:
+    control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(verdict)])
     assert await control.world.told() == set(), "a lost history may hold a denial"
-    await control.decide(APPROVE, "p1")
-    assert _reasons(control, 1) is VerdictReason.APPROVED
-
-
-async def test_a_narrower_selection_reinstates_no_rule_and_approves_in_person() -> None:
-    control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.PENDING)])
-    await control.decide(APPROVE, select=Selection.LAPSED, under="/home/ann/src")
+    assert "rules" not in await control.decide(APPROVE, *refs, select=select, under=under)
+    assert control.world.ledger.catalog.rules == (rule(verdict),)
     assert _reasons(control, 1) is VerdictReason.APPROVED
 
 
@@ -168,9 +181,3 @@ async def test_a_root_that_disappeared_is_not_reinstated() -> None:
     with pytest.raises(NotPresent):
         await control.decide(APPROVE, select=Selection.LAPSED)
     assert await control.world.told() == set()
-
-
-async def test_without_a_lapsed_approval_the_error_says_so() -> None:
-    control = ControlHarness(project(1))
-    with pytest.raises(UnknownProject, match=r"^no approval there has lapsed"):
-        await control.decide(APPROVE, select=Selection.LAPSED)

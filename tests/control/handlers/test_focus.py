@@ -71,15 +71,3 @@ async def test_a_focus_that_the_disk_refuses_does_not_take_effect() -> None:
     with pytest.raises(DiskRefuses):
         await control.ask(SetFocusRequest("work", FocusTarget.ALL))
     assert control.world.ledger.focus == Focus()
-
-
-def test_setting_the_focus_is_an_order_and_a_dry_run_is_not() -> None:
-    dispatcher = ControlHarness().dispatcher
-    order = dispatcher.guarded_command(SetFocusRequest("work", FocusTarget.ALL))
-    assert order is not None
-    assert order.text == "focus work --now"
-    order = dispatcher.guarded_command(SetFocusRequest(None))
-    assert order is not None
-    assert order.text == "focus --clear"
-    assert dispatcher.guarded_command(SetFocusRequest("work", effect=ApplyMode.DRY_RUN)) is None
-    assert dispatcher.guarded_command(FocusQuery()) is None

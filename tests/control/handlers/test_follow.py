@@ -229,10 +229,3 @@ async def test_a_connection_has_one_subscription() -> None:
     await control.ask(SCREEN, connection)
     with pytest.raises(BadRequest):
         await control.ask(SCREEN, connection)
-
-
-async def test_following_decides_nothing() -> None:
-    """So the guard lets everybody do it, as it does for `rootsd ls`."""
-    dispatcher = ControlHarness().dispatcher
-    for request in (SCREEN, SessionRootsQuery("x")):
-        assert dispatcher.guarded_command(request) is None

@@ -19,6 +19,7 @@ from rootsd.core.model import (
     Presence,
     Project,
     ProjectKind,
+    Rule,
     Ruling,
     Verdict,
 )
@@ -153,17 +154,24 @@ async def test_a_uri_has_the_status_of_its_project_and_longer_uris_are_unknown()
         assert (await control.ask(WhyQuery(other)))["items"] == []
 
 
-async def test_a_check_verifies_the_folder_of_the_root_first() -> None:
+async def test_check_and_why_verify_the_folder_first() -> None:
+    where = "/home/ann/link"
     control = ControlHarness(approved(1))
     control.world.disk.folders[path(1)] = identity(10)
-    checked = await control.ask(CheckQuery("/home/ann/src/p1"))
+    checked = await control.ask(CheckQuery(where))
     assert (checked["published"], checked["verdict"]) == (False, "pending")
+    control = ControlHarness(approved(1))
+    control.world.disk.folders[path(1)] = identity(10)
+    why = await control.ask(WhyQuery(where))
+    assert [v["ground"] for v in why["voices"] if v["decides"]] == ["approval lapsed"]
+    assert not why["published"]
 
 
 @pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800", "a://\ud800"])
-async def test_only_an_absolute_path_or_a_uri_is_checked(where: str) -> None:
-    with pytest.raises(BadRequest):
-        await ControlHarness(approved(1)).ask(CheckQuery(where))
+async def test_only_an_absolute_path_or_a_uri_has_a_status(where: str) -> None:
+    for query in (CheckQuery(where), WhyQuery(where)):
+        with pytest.raises(BadRequest):
+            await ControlHarness(approved(1)).ask(query)
 
 
 async def test_all_reasons_are_listed_by_precedence_and_one_decides() -> None:
@@ -188,35 +196,34 @@ async def test_all_reasons_are_listed_by_precedence_and_one_decides() -> None:
     assert why["items"][0]["name"] == "p1"
 
 
-async def test_overridden_reasons_are_listed_too() -> None:
-    ruled = [rule(Verdict.DENIED, path(1), 7)]
-    why = await ControlHarness(approved(1), rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
-    spoken = [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]]
-    assert spoken == [
-        ("deny rule", "7: /home/ann/src/p1", True),
-        ("approved", "/home/ann/src/p1", False),
-    ]
-    assert not why["published"]
+OVERRIDDEN = [
+    (approved(1), rule(Verdict.DENIED, path(1), 7),
+     [("deny rule", "7: /home/ann/src/p1"), ("approved", "/home/ann/src/p1")]),
+    *((known, rule(Verdict.APPROVED, b"/home/ann/src/*", 3),
+       [("denied", "/home/ann/src/p1"), ("approve rule", "3: /home/ann/src/*")])
+      for known in (denied(1), replace(approved(1), ruling=denied(1).ruling))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("known", [denied(1), replace(approved(1), ruling=denied(1).ruling)])
-async def test_a_rule_that_covers_a_denied_project_is_listed(known: Project) -> None:
-    ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 3)]
-    why = await ControlHarness(known, rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
-    assert [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]] == [
-        ("denied", "/home/ann/src/p1", True),
-        ("approve rule", "3: /home/ann/src/*", False),
-    ]
+@pytest.mark.parametrize(("known", "ruled", "spoken"), OVERRIDDEN)
+async def test_overridden_reasons_are_listed_too(
+    known: Project, ruled: Rule, spoken: list[tuple[str, str]]
+) -> None:
+    why = await ControlHarness(known, rules=[ruled]).ask(WhyQuery("/home/ann/src/p1"))
+    said = [(v["ground"], v["by"]) for v in why["voices"] if v["verdict"]]
+    assert said == spoken
+    assert [v["ground"] for v in why["voices"] if v["decides"]] == [spoken[0][0]]
     assert not why["published"]
 
 
 @pytest.mark.parametrize(
-    ("known", "ground", "obstacles"),
+    ("known", "hazard", "ground", "obstacles"),
     [
-        (project(1), VerdictReason.UNDECIDED, []),
-        (suspended(approved(1)), VerdictReason.APPROVED, ["it is suspended"]),
+        (project(1), None, VerdictReason.UNDECIDED, []),
+        (suspended(approved(1)), None, VerdictReason.APPROVED, ["it is suspended"]),
         (
             seen(project(1), incomplete=IncompleteReason.LOCKED),
+            None,
             VerdictReason.UNDECIDED,
             [
                 "it is incomplete (left locked): a lock was left before the first commit, so files"
@@ -226,25 +233,27 @@ async def test_a_rule_that_covers_a_denied_project_is_listed(known: Project) -> 
         ),
         (
             seen(approved(1), hazard=LapseReason.EXPOSED),
+            None,
             VerdictReason.APPROVED,
             ["it cannot be published: exposed"],
+        ),
+        (
+            seen(approved(1), hazard=LapseReason.EXPOSED),
+            "it belongs to another user",
+            VerdictReason.APPROVED,
+            ["it cannot be published: it belongs to another user"],
         ),
     ],
 )
 async def test_obstacles_to_publishing_are_listed_beside_the_verdict(
-    known: Project, ground: VerdictReason, obstacles: list[str]
+    known: Project, hazard: str | None, ground: VerdictReason, obstacles: list[str]
 ) -> None:
-    why = await ControlHarness(known).ask(WhyQuery("/home/ann/src/p1"))
+    control = ControlHarness(known)
+    if hazard:
+        control.discovery.hazards[path(1)] = hazard
+    why = await control.ask(WhyQuery("/home/ann/src/p1"))
     assert [v["ground"] for v in why["voices"] if v["decides"]] == [ground.value]
     assert (why["published"], why["obstacles"]) == (False, obstacles)
-
-
-async def test_why_verifies_the_folder_first() -> None:
-    control = ControlHarness(approved(1))
-    control.world.disk.folders[path(1)] = identity(10)
-    why = await control.ask(WhyQuery("/home/ann/link"))
-    assert [v["ground"] for v in why["voices"] if v["decides"]] == ["approval lapsed"]
-    assert not why["published"]
 
 
 NOT_THERE = "it was not there when rootsd looked last (rootsd scan)"
@@ -299,19 +308,6 @@ async def test_a_nested_repository_is_named_beside_the_project_around_it() -> No
         "it lies in /home/ann/src/p1, and rootsd proposes nothing inside a project"
         " (rootsd add /home/ann/src/p1/vendor/lib)"
     ]
-
-
-async def test_a_hazard_is_explained_by_what_is_wrong_with_this_folder() -> None:
-    control = ControlHarness(seen(project(1), hazard=LapseReason.EXPOSED))
-    control.discovery.hazards[path(1)] = "it belongs to another user"
-    why = await control.ask(WhyQuery(text_of(path(1))))
-    assert why["obstacles"] == ["it cannot be published: it belongs to another user"]
-
-
-@pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
-async def test_why_refuses_a_relative_path(where: str) -> None:
-    with pytest.raises(BadRequest):
-        await ControlHarness(approved(1)).ask(WhyQuery(where))
 
 
 async def test_a_plain_path_is_resolved_without_a_thread() -> None:
