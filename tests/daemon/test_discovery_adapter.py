@@ -66,15 +66,22 @@ def home(tmp_path: Path) -> Path:
 
 
 async def test_a_scan_returns_after_its_projects_are_in_the_catalog(home: Path) -> None:
-    for name in ("one", "two"):
-        make_repository(home / "src" / name)
+    for name in ("src/one", "src/two", "work/three"):
+        make_repository(home / name)
+    expected = [raw(home / "src" / "one"), raw(home / "src" / "two")]
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.first_scan()
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert (status["state"], sorted(ledger.catalog.projects)) == ("watched", expected)
     async with running_adapter(home, home / "src") as (surveyor, ledger):
         cost = await surveyor.scan(None, None)
-        assert sorted(ledger.catalog.projects) == [
-            raw(home / "src" / "one"),
-            raw(home / "src" / "two"),
-        ]
+        assert sorted(ledger.catalog.projects) == expected
         assert cost.folders >= 3
+        surveyor.set_parents([Parent(raw(home / "work"))])
+        await surveyor.scan(None, None)
+        assert raw(home / "work" / "three") in ledger.catalog.projects
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert (status["path"], status["projects"]) == (str(home / "work"), 1)
 
 
 async def test_a_scan_waits_for_projects_created_just_before_it(
@@ -106,62 +113,25 @@ async def test_a_long_scan_reports_its_progress(home: Path) -> None:
     assert counts[-1] > 500
 
 
-async def test_the_first_scan_is_over_when_the_catalog_holds_what_it_found(home: Path) -> None:
-    make_repository(home / "src" / "one")
+async def test_a_named_folder_outside_every_parent_is_added_and_looks_and_refusals_add_nothing(
+    home: Path,
+) -> None:
+    elsewhere = raw(make_repository(home / "elsewhere"))
     async with running_adapter(home, home / "src") as (surveyor, ledger):
-        with anyio.fail_after(HANG_GUARD):
-            await surveyor.first_scan()
-        [status] = surveyor.parent_status(ledger.catalog)
-        assert status["state"] == "watched"
-        assert list(ledger.catalog.projects) == [raw(home / "src" / "one")]
-
-
-async def test_a_parent_added_later_is_scanned(home: Path) -> None:
-    make_repository(home / "work" / "three")
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        surveyor.set_parents([Parent(raw(home / "work"))])
-        await surveyor.scan(None, None)
-        assert list(ledger.catalog.projects) == [raw(home / "work" / "three")]
-        [status] = surveyor.parent_status(ledger.catalog)
-        assert (status["path"], status["projects"]) == (str(home / "work"), 1)
-
-
-async def test_a_named_folder_outside_every_parent_is_added(home: Path) -> None:
-    elsewhere = make_repository(home / "elsewhere")
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        await surveyor.propose(raw(elsewhere))
-        assert raw(elsewhere) in ledger.catalog.projects
-
-
-async def test_a_preview_of_a_proposal_adds_nothing(home: Path) -> None:
-    elsewhere = make_repository(home / "elsewhere")
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        assert (await surveyor.observe_project(raw(elsewhere))).kind is ProjectKind.GIT
-        with pytest.raises(NotPresent, match="no folder"):
-            await surveyor.observe_project(raw(home / "nowhere"))
-        with pytest.raises(RefusedPlace, match="home"):
-            await surveyor.observe_project(raw(home))
-        assert not ledger.catalog.projects
-
-
-async def test_looking_at_a_folder_adds_nothing(home: Path) -> None:
-    elsewhere = make_repository(home / "elsewhere")
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        seen = await surveyor.observe(raw(elsewhere))
+        seen = await surveyor.observe(elsewhere)
         assert isinstance(seen, ProjectObserved)
         assert seen.kind is ProjectKind.GIT
         assert isinstance(await surveyor.observe(raw(home / "nowhere")), ProjectGone)
+        assert (await surveyor.observe_project(elsewhere)).kind is ProjectKind.GIT
+        for take in (surveyor.observe_project, surveyor.propose):
+            with pytest.raises(NotPresent, match="no folder"):
+                await take(raw(home / "nowhere"))
+            with pytest.raises(RefusedPlace, match="home"):
+                await take(raw(home))
         await surveyor.scan(None, None)
         assert not ledger.catalog.projects
-
-
-async def test_an_unsuitable_folder_is_refused_with_the_reason(home: Path) -> None:
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        with pytest.raises(NotPresent, match="no folder"):
-            await surveyor.propose(raw(home / "nowhere"))
-        with pytest.raises(RefusedPlace, match="home"):
-            await surveyor.propose(raw(home))
-        assert not ledger.catalog.projects
+        await surveyor.propose(elsewhere)
+        assert elsewhere in ledger.catalog.projects
 
 
 async def test_a_system_folder_under_another_name_is_not_proposed(
@@ -246,45 +216,30 @@ async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> 
 async def test_many_observations_are_processed_in_parts_with_hazards_first(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Other tasks run between the parts."""
     monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 5)
     for number in range(8):
         fake_repository(home / "src" / "open" / f"r{number}")
     (home / "src" / "open").chmod(0o777)
     batches: list[list[InputEvent]] = []
+    order: list[str] = []
     async with running_adapter(home, home / "src") as (surveyor, ledger):
         take_in = ledger.apply_events
 
         async def recorded(facts: Iterable[InputEvent]) -> None:
             batches.append(list(facts))
+            order.append("batch")
+            asyncio.get_running_loop().call_soon(order.append, "another")
             await take_in(batches[-1])
 
         monkeypatch.setattr(ledger, "apply_events", recorded)
         await surveyor.scan(None, None)
     assert [len(batch) for batch in batches] == [6, 6, 4]
+    assert order == ["batch", "another"] * 3
     for batch in batches:
         for observed, hazard in zip(batch[::2], batch[1::2], strict=True):
             assert isinstance(observed, ProjectObserved)
             assert hazard == ProjectUnsafe(observed.path, LapseReason.EXPOSED)
-
-
-async def test_other_tasks_run_while_many_observations_are_processed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 2)
-    for number in range(8):
-        fake_repository(home / "src" / f"r{number}")
-    async with running_adapter(home, home / "src") as (surveyor, ledger):
-        take_in = ledger.apply_events
-        order: list[str] = []
-
-        async def recorded(facts: Iterable[InputEvent]) -> None:
-            order.append("batch")
-            asyncio.get_running_loop().call_soon(order.append, "another")
-            await take_in(facts)
-
-        monkeypatch.setattr(ledger, "apply_events", recorded)
-        await surveyor.scan(None, None)
-    assert order == ["batch", "another"] * 4
 
 
 async def test_a_pending_checkout_is_watched_while_an_approval_includes_its_git_directory(

@@ -39,65 +39,36 @@ def configure(rootsd_dir: Path, text: str) -> None:
     (rootsd_dir / "config" / "config.toml").write_text(text)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGTERM, 1), (signal.SIGINT, 20)])
 def test_a_signal_ends_it_cleanly_and_removes_its_sockets(
-    home: Path, rootsd_dir: Path, number: signal.Signals
+    home: Path, rootsd_dir: Path, number: signal.Signals, times: int
 ) -> None:
     with running(home) as daemon:
         assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
-        daemon.send_signal(number)
+        for _ in range(times):
+            daemon.send_signal(number)
         assert daemon.wait(HANG_GUARD) == 0
     assert not (rootsd_dir / "run" / "pub" / "mcp.sock").exists()
     assert not (rootsd_dir / "run" / "ctl" / "control.sock").exists()
 
 
-def test_further_signals_do_not_disturb_the_shutdown(home: Path) -> None:
+def test_it_refuses_a_second_daemon_and_reloads_a_valid_configuration_at_sighup(
+    home: Path, rootsd_dir: Path
+) -> None:
     with running(home) as daemon:
-        for _ in range(20):
-            daemon.send_signal(signal.SIGINT)
-        assert daemon.wait(HANG_GUARD) == 0
-
-
-def test_without_its_helper_it_continues_and_says_so(home: Path) -> None:
-    with running(home):
         status = json.loads(ask("status", "--json").stdout)
-    assert any("helper process could not be started: a test" in t for t in status["degraded"])
-
-
-def test_a_second_daemon_on_the_same_folders_is_refused(home: Path) -> None:
-    with running(home):
+        assert any("helper process could not be started: a test" in t for t in status["degraded"])
         second = Program(f"{START}start(None)", {**os.environ, "HOME": str(home)})
         _, said = second.communicate(HANG_GUARD)
         assert second.returncode != 0
         assert "Busy" in said
-        assert ask("status").returncode == 0
-
-
-def test_sighup_reloads_the_configuration(home: Path, rootsd_dir: Path) -> None:
-    with running(home) as daemon:
         configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
         daemon.send_signal(signal.SIGHUP)
         parents = until(lambda: json.loads(ask("status", "--json").stdout)["parents"])
         assert [parent["path"] for parent in parents] == [str(home / "src")]
-
-
-def test_the_configuration_sets_the_guard_of_a_new_store_only(
-    home: Path, rootsd_dir: Path
-) -> None:
-    modes = []
-    for mode in ("terminal", "off"):
-        configure(rootsd_dir, NO_GUARD.replace("off", mode))
-        with running(home):
-            modes.append(json.loads(ask("guard", "--json").stdout)["guard"])
-    assert modes == ["terminal", "terminal"]
-
-
-def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_dir: Path) -> None:
-    configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
-    with running(home) as daemon:
         configure(rootsd_dir, "[[parent]\n")
         daemon.send_signal(signal.SIGHUP)
-        assert ask("scan").returncode == 0
+        assert ask("scan").returncode == 0, "the damaged configuration changes nothing"
         daemon.terminate()
         _, log = daemon.communicate(timeout=HANG_GUARD)
         assert daemon.returncode == 0
@@ -151,12 +122,12 @@ def test_a_connection_limit_above_the_limit_of_open_files_gives_a_warning(
         assert "open files" not in ask("status", "--json").stdout
 
 
-def test_its_supervisor_gets_a_message_for_each_phase(
+def test_its_supervisor_gets_a_message_for_each_phase_and_none_if_the_socket_is_not_served(
     home: Path, rootsd_dir: Path, tmp_path: Path
 ) -> None:
     with supervisor(tmp_path) as supervising:
         line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
-        with running(home, **line) as daemon:
+        with running(home, **line) as daemon, socket.socket(socket.AF_UNIX) as stale:
             assert supervising.hear() == {"READY": "1"}
             assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
             assert supervising.hear_of("STATUS") == "0 published, 0 pending, 0 connected"
@@ -167,22 +138,11 @@ def test_its_supervisor_gets_a_message_for_each_phase(
                 daemon.send_signal(signal.SIGHUP)
                 assert int(supervising.hear_of("MONOTONIC_USEC"))
                 assert supervising.hear_of("READY") == "1"
-            daemon.terminate()
-            assert supervising.hear_of("STOPPING") == "1"
-            assert daemon.wait(HANG_GUARD) == 0
-
-
-def test_the_watchdog_is_not_notified_if_the_socket_is_not_served(
-    home: Path, rootsd_dir: Path, tmp_path: Path
-) -> None:
-    with supervisor(tmp_path) as supervising:
-        line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
-        with running(home, **line) as daemon, socket.socket(socket.AF_UNIX) as stale:
-            assert supervising.hear_of("WATCHDOG") == "1"
             stale.bind(str(home / "stale"))
             (home / "stale").rename(rootsd_dir / "run" / "ctl" / "control.sock")
             assert any("gets no heartbeat" in line for line in daemon.stderr)
             daemon.terminate()
+            assert supervising.hear_of("STOPPING") == "1"
             assert daemon.wait(HANG_GUARD) == 0
 
 
@@ -224,18 +184,22 @@ def test_a_daemon_started_after_a_down_ends_again(home: Path, rootsd_dir: Path) 
         pass
 
 
-def test_the_revision_grows_across_restarts_and_a_clock_that_was_set_back(
+def test_a_store_keeps_its_guard_and_its_revision_across_restarts(
     home: Path, rootsd_dir: Path
 ) -> None:
-    seen = []
-    for _ in range(3):
+    """The configured guard counts for a new store, and the clock may have been set back."""
+    seen, modes = [], []
+    for mode in ("terminal", "off", "off"):
+        configure(rootsd_dir, NO_GUARD.replace("off", mode))
         with running(home) as daemon:
             seen.append(json.loads(ask("status", "--json").stdout)["revision"])
+            modes.append(json.loads(ask("guard", "--json").stdout)["guard"])
             daemon.kill()
         later = int((rootsd_dir / "state" / REVISIONS_NAME).read_text()) + 10**10
         (rootsd_dir / "state" / REVISIONS_NAME).write_text(
             f"{later}"
         )  # as if it were from tomorrow
+    assert modes == ["terminal"] * 3
     assert seen[0] > 1
     assert all(later - earlier > 10**10 for earlier, later in pairwise(seen))
 
@@ -263,37 +227,24 @@ def test_the_sdk_is_loaded_before_a_client_waits_for_it_if_there_was_ever_one(
         assert ask("status").returncode == 0
 
 
-def test_decisions_are_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:
-    git = home / "src" / "one" / ".git"
-    (git / "objects").mkdir(parents=True)
-    (git / "refs").mkdir()
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    configure(rootsd_dir, f'{NO_GUARD}[[parent]]\npath = "{home / "src"}"\n')
-    backups = rootsd_dir / "state" / "backups"
-    with running(home) as daemon:
-        assert ask("scan").returncode == 0
-        denied = ask("deny", str(home / "src" / "one"))
-        assert denied.returncode == 0, denied.stderr
-        daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(HANG_GUARD) == 0
-    for of_the_guard in backups.glob("*"):
-        of_the_guard.unlink()
-    with running(home):
-        assert len(until(lambda: list(backups.glob("decisions-*.db")))) == 1
-
-
-def test_a_root_that_a_new_configuration_refuses_is_withdrawn(
+def test_the_next_start_backs_up_decisions_and_withdraws_what_the_configuration_refuses(
     home: Path, rootsd_dir: Path
 ) -> None:
     for name in ("one", "two"):
         fake_repository(home / "src" / name)
     parent = f"[[parent]]\npath = '{home}/src'\n"
     configure(rootsd_dir, NO_GUARD + parent)
-    with running(home):
+    with running(home) as daemon:
         ask("scan")
         assert ask("approve", "one", "two", "--yes").returncode == 0
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(HANG_GUARD) == 0
+    backups = rootsd_dir / "state" / "backups"
+    for of_the_guard in backups.glob("*"):
+        of_the_guard.unlink()
     configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src/one']\n")
     with running(home):
+        assert len(until(lambda: list(backups.glob("decisions-*.db")))) == 1
         assert ask("ls", "--published", "--paths").stdout == f"{home}/src/two\n"
         refused = ask("approve", "one")
         assert refused.returncode == 1

@@ -84,21 +84,14 @@ class NotifierHarness:
             group.cancel_scope.cancel()
 
 
-async def test_new_proposals_since_the_last_look_are_reported_once() -> None:
+async def test_new_proposals_and_requests_since_the_last_look_are_reported_once() -> None:
     scene = NotifierHarness()
     assert await scene.news() == (0, [])
     await scene.find(2)
-    await scene.find(3)
-    assert await scene.news() == (2, [])
-    assert await scene.news() == (0, [])
-
-
-async def test_a_root_request_is_reported_with_client_and_reason() -> None:
-    scene = NotifierHarness()
-    path = await scene.find(2)
+    path = await scene.find(3)
     scene.wishes.notes[path] = 'Goose asks for it: "to build"'
-    await scene.find(3)
     assert await scene.news() == (1, ['Goose asks for it: "to build"'])
+    assert (await scene.news())[0] == 0
 
 
 async def test_a_batch_is_shown_after_a_quiet_period_and_the_next_much_later() -> None:
@@ -118,21 +111,13 @@ async def test_a_batch_is_shown_after_a_quiet_period_and_the_next_much_later() -
     assert (await scene.news())[0] == 2
 
 
-async def test_during_the_quiet_period_nothing_is_shown() -> None:
-    scene = NotifierHarness(NotificationDebouncer(quiet=1_000.0))
-    async with scene.telling():
-        await scene.find(2)
-        await anyio.wait_all_tasks_blocked()
-        assert scene.screen.shown == []
-
-
-async def test_proposals_seen_in_the_meantime_are_not_shown() -> None:
+async def test_proposals_seen_during_the_quiet_period_are_not_shown() -> None:
     pace = NotificationDebouncer(quiet=1_000.0)
     scene = NotifierHarness(pace)
     async with scene.telling():
         await scene.find(2)
         await anyio.wait_all_tasks_blocked()
-        assert pace.due() is not None
+        assert (scene.screen.shown, pace.due() is None) == ([], False)
         await scene.news()
         assert pace.due() is None
 

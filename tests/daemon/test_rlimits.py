@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import resource
-import subprocess
-import sys
 
 import pytest
 
 from rootsd.daemon import rlimits
 from rootsd.daemon.rlimits import raise_descriptor_limit
+from support.subprocesses import run_python
 
 PROGRAM = """
-import resource, sys
+import resource
 from rootsd.daemon.rlimits import raise_descriptor_limit
-soft, hard, wanted = map(int, sys.argv[1:])
-resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-print(raise_descriptor_limit(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))
+print(raise_descriptor_limit(256), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
-@pytest.mark.parametrize(
-    ("soft", "hard", "wanted", "allowed"),
-    [(64, 512, 256, 256), (64, 128, 256, 128), (300, 512, 256, 300)],
-)
-def test_it_is_raised_to_its_maximum_and_never_lowered(
-    soft: int, hard: int, wanted: int, allowed: int
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(soft), str(hard), str(wanted)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [str(allowed)] * 2
+def test_the_limit_of_a_real_process_is_raised() -> None:
+    output, errors = run_python((), PROGRAM)
+    assert (output.split(), errors) == (["256", "256"], "")
 
 
 class Limits:
@@ -61,12 +48,14 @@ INFINITE = resource.RLIM_INFINITY
 @pytest.mark.parametrize(
     ("limits", "allowed"),
     [
+        (Limits(64, 128, 128), 128),
+        (Limits(5_300, 6_000, 6_000), 5_300),
         (Limits(256, INFINITE, 10_240), 5_000),
         (Limits(256, INFINITE, 4_096), 256),
         (Limits(INFINITE, INFINITE, 0), 5_000),
     ],
 )
-def test_a_false_infinite_limit_is_handled(
+def test_it_is_raised_to_its_maximum_even_if_that_is_a_false_one_and_never_lowered(
     monkeypatch: pytest.MonkeyPatch, limits: Limits, allowed: int
 ) -> None:
     monkeypatch.setattr(rlimits, "resource", limits)

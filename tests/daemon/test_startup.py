@@ -1,35 +1,55 @@
-"""The launcher learns that the daemon is ready, or that `rootsd down` came first."""
+"""The launcher learns how the start ended, and signals end or reload the daemon."""
 
 from __future__ import annotations
 
 import os
+import signal
 
-from rootsd.daemon.startup import notify_launcher
+import anyio
+import pytest
+
+from rootsd.core.errors import BadConfig
+from rootsd.daemon.startup import handle_signals, notify_launcher
 from rootsd.service import start_record
 
-
-def _told(ready_fd: int, read_fd: int) -> tuple[bytes, int]:
-    stops: list[None] = []
-    notify_launcher(ready_fd, lambda: stops.append(None))
-    with os.fdopen(read_fd, "rb") as told:
-        return told.read(), len(stops)
+HANG_GUARD = 30
 
 
-def test_the_launcher_gets_ready_and_the_daemon_continues() -> None:
+@pytest.mark.parametrize(
+    ("stopped", "word", "stops"), [(False, b"ready\n", 0), (True, b"error ", 1)]
+)
+def test_the_launcher_gets_ready_and_after_a_down_the_reason(
+    *, stopped: bool, word: bytes, stops: int
+) -> None:
+    if stopped:
+        start_record.mark_stopped()
     read, write = os.pipe()
-    assert _told(write, read) == (b"ready\n", 0)
+    ends: list[None] = []
+    notify_launcher(write, lambda: ends.append(None))
+    with os.fdopen(read, "rb") as told:
+        assert told.read().startswith(word)
+    assert len(ends) == stops
+    notify_launcher(None, lambda: ends.append(None))
+    assert len(ends) == stops, "without a launcher, a down ends nothing"
 
 
-def test_after_a_down_the_launcher_gets_the_reason_and_the_daemon_ends() -> None:
-    start_record.mark_stopped()
-    read, write = os.pipe()
-    told, stops = _told(write, read)
-    assert told.startswith(b"error ")
-    assert stops == 1
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_sighup_reloads_and_survives_an_error_and_another_signal_stops(
+    caplog: pytest.LogCaptureFixture, number: signal.Signals
+) -> None:
+    stopped, reloaded = anyio.Event(), anyio.Event()
 
+    async def reload() -> None:
+        reloaded.set()
+        raise BadConfig("config.toml, line 3: no")
 
-def test_without_a_launcher_no_message_is_sent() -> None:
-    start_record.mark_stopped()
-    stops: list[None] = []
-    notify_launcher(None, lambda: stops.append(None))
-    assert stops == []
+    async with anyio.create_task_group() as group:
+        await group.start(handle_signals, stopped.set, reload)
+        signal.raise_signal(signal.SIGHUP)
+        with anyio.fail_after(HANG_GUARD):
+            await reloaded.wait()
+            assert not stopped.is_set()
+            signal.raise_signal(number)
+            await stopped.wait()
+        group.cancel_scope.cancel()
+    assert "config.toml, line 3: no" in caplog.text
