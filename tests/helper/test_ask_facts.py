@@ -21,7 +21,7 @@ from support.repositories import git, make_repository, raw
 GIT = ProjectKind.GIT
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def helper() -> Iterator[HelperLink]:
     with real_helper() as link:
         yield link
@@ -44,38 +44,30 @@ def facts_of(path: bytes) -> CollectedFacts:
     return CollectedFacts(facts, has_history=False)
 
 
-def test_facts_of_several_projects_come_in_order(helper: HelperLink, tmp_path: Path) -> None:
-    make_repository(tmp_path / "one")
-    (tmp_path / "two").mkdir()
-    places = [
-        ProjectQuery(raw(tmp_path / "one"), GIT),
-        ProjectQuery(raw(tmp_path / "two"), ProjectKind.PROJECT),
-    ]
-    one, two = ask_facts(helper, places)
-    assert one is not None
-    assert two is not None
-    assert (one.facts["branch"], two.facts["branch"]) == ("main", None)
+def test_facts_commits_and_remotes_are_those_of_the_asked_projects(
+    helper: HelperLink, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    git("clone", make_repository(tmp_path / "source"), one)
+    two.mkdir()
+    places = [ProjectQuery(raw(one), GIT), ProjectQuery(raw(two), ProjectKind.PROJECT)]
+    first, second = ask_facts(helper, places)
+    assert first is not None
+    assert second is not None
+    assert (first.facts["branch"], second.facts["branch"]) == ("main", None)
     assert ask_facts(helper, []) == []
+    told = ask_last_commit(helper, raw(one))
+    assert told is not None
+    assert told["summary"] == "one"
+    assert ask_last_commit(helper, raw(two)) is None
+    facts = ask_tracking(helper, raw(one))
+    assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
+    assert ask_tracking(helper, raw(two)) == {}
 
 
 def test_a_project_without_an_answer_does_not_affect_others() -> None:
     places = [ProjectQuery(path, GIT) for path in (b"/a", b"/bad", b"/b/c")]
     assert ask_facts(Choking("a test"), places) == [facts_of(b"/a"), None, facts_of(b"/b/c")]
-
-
-def test_the_last_commit_is_returned(helper: HelperLink, tmp_path: Path) -> None:
-    make_repository(tmp_path / "one")
-    told = ask_last_commit(helper, raw(tmp_path / "one"))
-    assert told is not None
-    assert told["summary"] == "one"
-    assert ask_last_commit(helper, raw(tmp_path)) is None
-
-
-def test_remotes_and_the_upstream_are_read(helper: HelperLink, tmp_path: Path) -> None:
-    git("clone", make_repository(tmp_path / "source"), tmp_path / "clone")
-    facts = ask_tracking(helper, raw(tmp_path / "clone"))
-    assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
-    assert ask_tracking(helper, raw(tmp_path)) == {}
 
 
 def test_an_answer_of_a_wrong_type_counts_as_none() -> None:

@@ -18,20 +18,19 @@ from rootsd.helper.protocol import HelperTask
 from support.helper_process import ASKED, SECONDS, helper_on, kept_helper, make_spec
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def link() -> Iterator[HelperLink]:
     with helper_on(make_spec()) as link:
         yield link
 
 
-def test_an_answer_of_any_size_arrives_complete(link: HelperLink) -> None:
+def test_an_answer_of_any_size_arrives_complete_and_each_thread_gets_its_own(
+    link: HelperLink,
+) -> None:
     for size in (0, 1, 4_000_000):
         body = b"\0" * size
         assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
     assert link.problem() is None
-
-
-def test_many_threads_each_get_their_own_answer(link: HelperLink) -> None:
     questions = [b"echo:%d" % number for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda q: link.ask(ASKED, q, SECONDS), questions))
@@ -130,14 +129,12 @@ def _asked_again(link: HelperLink, question: bytes) -> bytes:
             assert time.monotonic() < deadline
 
 
-def test_after_its_end_there_is_no_helper(link: HelperLink) -> None:
-    link.close()
-    link.close()
-    with pytest.raises(NoHelper):
-        link.ask(ASKED, b"echo:", SECONDS)
-
-
 def test_without_a_helper_every_question_fails_with_the_reason() -> None:
+    with helper_on(make_spec()) as link:
+        link.close()
+        link.close()
+        with pytest.raises(NoHelper):
+            link.ask(ASKED, b"echo:", SECONDS)
     absent = UnavailableHelper("no room")
     with pytest.raises(NoHelper, match="could not be started: no room"):
         absent.ask(HelperTask.FOLDERS_IN_USE, b"", 1)

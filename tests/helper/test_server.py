@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.helper.client import HelperLink, NoAnswer, NoHelper
-from rootsd.helper.protocol import HelperTask
+from rootsd.helper.protocol import TASK_SPECS, HelperTask
 from support.helper_process import ASKED, SECONDS, helper_on, kept_helper, make_spec, real_helper
 
 
@@ -75,7 +76,9 @@ def test_a_hanging_worker_is_killed_at_its_deadline_while_others_answer(
         assert _ends(hanging.pid)
 
 
-def test_a_question_that_waits_for_a_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
+def test_a_question_that_waits_for_a_worker_is_dropped_and_workers_end_with_the_helper(
+    tmp_path: Path,
+) -> None:
     with helper_on(make_spec(max_workers=1)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, SECONDS)
         with pytest.raises(NoAnswer, match="no answer"):
@@ -83,6 +86,8 @@ def test_a_question_that_waits_for_a_worker_is_dropped_at_the_deadline(tmp_path:
         assert link.problem() is None
         link.close()
         hanging.wait()
+    if sys.platform == "linux":
+        assert _ends(hanging.pid)
 
 
 def test_a_waiting_question_is_answered_after_the_hanging_worker_is_killed(tmp_path: Path) -> None:
@@ -93,56 +98,38 @@ def test_a_waiting_question_is_answered_after_the_hanging_worker_is_killed(tmp_p
 
 
 @pytest.mark.needs("linux")
-def test_its_workers_end_with_it(tmp_path: Path) -> None:
-    with helper_on(make_spec()) as link, ThreadPoolExecutor(1) as pool:
-        hanging = Hanging(link, pool, tmp_path, SECONDS)
-        link.close()
-        hanging.wait()
-    assert _ends(hanging.pid)
-
-
-@pytest.mark.needs("linux")
-def test_a_preforked_worker_exists_before_the_question() -> None:
-    with kept_helper(make_spec(is_preforked=True)) as kept:
+def test_a_preforked_worker_exists_before_the_question_and_ends_with_the_helper() -> None:
+    with kept_helper(make_spec(is_preforked=True), 1000.0) as kept:
         first = kept.preforked_pid()
         assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
         assert _ends(first)
-
-
-@pytest.mark.needs("linux")
-def test_an_ended_preforked_worker_does_not_prevent_answers() -> None:
-    with kept_helper(make_spec(is_preforked=True)) as kept:
         preforked = kept.preforked_pid()
         os.kill(preforked, signal.SIGKILL)
         assert _ends(preforked)
         assert kept.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
-
-
-@pytest.mark.needs("linux")
-def test_a_preforked_worker_ends_with_the_helper() -> None:
-    with kept_helper(make_spec(is_preforked=True), 1000.0) as kept:
         preforked = kept.preforked_pid()
         os.kill(kept.helper_pid(), signal.SIGKILL)
         assert _ends(preforked)
 
 
-@pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])
-def test_garbage_on_the_channel_is_rejected(garbage: bytes) -> None:
+def test_garbage_on_the_channel_is_rejected() -> None:
     with helper_on(make_spec()) as link:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            socket.send_fds(link._channel, [garbage], [theirs.fileno()])
-            theirs.close()
-            ours.settimeout(60)
-            assert ours.recv(1) == b""
-        if len(garbage) == 1:  # after an invalid message, the channel is closed
-            with pytest.raises(NoHelper):
-                link.ask(ASKED, b"echo:", SECONDS)
-        else:
-            assert link.ask(ASKED, b"echo:", SECONDS) == b""
+        for garbage in (struct.pack("!II", 99, 1000), b"x"):
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                socket.send_fds(link._channel, [garbage], [theirs.fileno()])
+                theirs.close()
+                ours.settimeout(60)
+                assert ours.recv(1) == b""
+            if len(garbage) > 1:
+                assert link.ask(ASKED, b"echo:", SECONDS) == b""
+        with pytest.raises(NoHelper):  # after an invalid message, the channel is closed
+            link.ask(ASKED, b"echo:", SECONDS)
 
 
-def test_every_task_has_a_module_that_answers() -> None:
+def test_every_task_has_limits_and_a_module_that_answers() -> None:
+    assert TASK_SPECS.keys() == set(HelperTask)
+    assert all(spec.max_workers > 0 and spec.memory > 0 for spec in TASK_SPECS.values())
     with real_helper() as link:
         for task in HelperTask:
             with suppress(NoAnswer):

@@ -62,12 +62,6 @@ def test_without_a_start_record_nothing_is_started_or_created(
     assert not rootsd_dir.exists()
 
 
-def test_the_start_record_of_up_is_used(launched: Launched) -> None:
-    start_record.save_start_record(recipe())
-    autostart.start_daemon()
-    assert launched == [recipe()]
-
-
 def test_after_a_down_neither_a_daemon_nor_a_service_is_started(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,22 +101,19 @@ def test_simultaneous_callers_start_one_daemon(launched: Launched) -> None:
     assert launched == [recipe()]
 
 
-def test_a_start_waits_for_an_ending_daemon(launched: Launched) -> None:
+def test_a_start_waits_for_an_ending_daemon_but_not_forever(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     start_record.save_start_record(recipe())
     busy = StartFailed("another rootsd is at work", "", ErrorCode.BUSY)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
+        launched.append(busy)
+        with pytest.raises(StartFailed, match="at work"):
+            autostart.start_daemon()
     launched += [busy, busy]
     autostart.start_daemon()
     assert launched == [recipe()]
-
-
-def test_a_daemon_that_never_ends_is_an_error(
-    launched: Launched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
-    start_record.save_start_record(recipe())
-    launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
-    with pytest.raises(StartFailed, match="at work"):
-        autostart.start_daemon()
 
 
 def test_a_down_during_the_wait_is_respected(

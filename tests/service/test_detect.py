@@ -41,51 +41,41 @@ def unit(config: Path) -> None:
     (config / "systemd" / "user" / "rootsd.service").touch()
 
 
-def test_an_installed_unit_is_started_even_with_an_empty_environment(
+def test_an_installed_unit_is_started_where_the_last_up_found_it(
     home: Path, tmp_path: Path
 ) -> None:
     told = manager(tmp_path, "systemctl")
+    unit(tmp_path / "elsewhere")
+    assert not detect.start_service({})
+    assert detect.start_service({"XDG_CONFIG_HOME": str(tmp_path / "elsewhere")})
+    assert told.read_text().count("start") == 1
     unit(home / ".config")
     assert detect.start_service({})
     runtime = tmp_path / "run" / str(os.getuid())
     assert told.read_text().splitlines()[-1] == f"--user start rootsd.service {runtime}"
 
 
-def test_the_configuration_is_where_the_last_up_found_it(home: Path, tmp_path: Path) -> None:
-    told = manager(tmp_path, "systemctl")
-    unit(tmp_path / "elsewhere")
-    assert not detect.start_service({})
-    assert detect.start_service({"XDG_CONFIG_HOME": str(tmp_path / "elsewhere")})
-    assert told.read_text().count("start") == 1
-
-
-def test_without_a_user_manager_there_is_no_service(home: Path, tmp_path: Path) -> None:
+def test_with_rootsd_dir_or_without_a_user_manager_there_is_no_service(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manager(tmp_path, "systemctl")
     unit(home / ".config")
+    with monkeypatch.context() as shell:
+        shell.setenv("ROOTSD_DIR", str(tmp_path))
+        assert not detect.start_service({})
+    assert detect.start_service({}), "the control"
     (tmp_path / "run" / str(os.getuid()) / "systemd").rmdir()
     assert not detect.start_service({})
 
 
-def test_with_rootsd_dir_there_is_no_service(
+def test_a_service_that_fails_to_start_gives_its_reason(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manager(tmp_path, "systemctl")
     unit(home / ".config")
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path))
-    assert not detect.start_service({})
-
-
-def test_a_service_that_fails_to_start_gives_its_reason(home: Path, tmp_path: Path) -> None:
     manager(tmp_path, "systemctl", "[ $2 = show ] || { echo Job failed. >&2; exit 1; }")
-    unit(home / ".config")
     with pytest.raises(StartFailed, match="Job failed"):
         detect.start_service({})
-
-
-def test_a_missing_manager_is_an_error(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unit(home / ".config")
+    (tmp_path / "systemctl").unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StartFailed, match="systemctl"):
         detect.start_service({})

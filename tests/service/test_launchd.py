@@ -48,28 +48,35 @@ def test_its_file_is_in_the_users_launch_agents(launchd: Launchd, tmp_path: Path
     assert launchd.is_available()
 
 
-def test_a_loaded_file_is_reloaded(launchd: Launchd, recorder: FakeServiceManager) -> None:
+def test_a_loaded_agent_is_reloaded_started_and_stopped_also_for_the_next_login(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     launchd.load()
+    launchd.wake()
+    launchd.stop()
     assert recorder.orders() == [
         f"launchctl bootout {SYNC}", f"launchctl bootout {TARGET}", f"launchctl enable {TARGET}",
+        f"launchctl kickstart {TARGET}",
+        f"launchctl disable {TARGET}", f"launchctl bootout {SYNC}", f"launchctl bootout {TARGET}",
     ]  # fmt: skip
 
 
-def test_an_unloaded_agent_is_bootstrapped_before_its_start(
+def test_an_unloaded_agent_is_bootstrapped_before_its_start_and_not_booted_out(
     launchd: Launchd, recorder: FakeServiceManager
 ) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
+    recorder.answers[f"launchctl print {SYNC}"] = NOT_LOADED
     launchd.start()
     assert recorder.orders() == [
         f"launchctl enable {TARGET}",
         f"launchctl bootstrap {DOMAIN} {launchd.folder}/{AGENT}.plist",
         f"launchctl kickstart {TARGET}",
     ]
-
-
-def test_a_loaded_agent_is_started(launchd: Launchd, recorder: FakeServiceManager) -> None:
-    launchd.wake()
-    assert recorder.orders() == [f"launchctl kickstart {TARGET}"]
+    launchd.stop()
+    launchd.unload()
+    launchd.forget()
+    assert not any("bootout" in line for line in recorder.told)
+    assert recorder.orders()[-1] == f"launchctl enable {TARGET}"
 
 
 @pytest.mark.parametrize("loaded", [True, False])
@@ -82,27 +89,6 @@ def test_a_restart_kills_the_running_agent(
     launchd.restart()
     assert recorder.orders()[-1] == f"launchctl kickstart -k {TARGET}"
     assert any("bootstrap" in line for line in recorder.told) is not loaded
-
-
-def test_a_stopped_agent_stays_stopped_after_a_login(
-    launchd: Launchd, recorder: FakeServiceManager
-) -> None:
-    launchd.stop()
-    assert recorder.orders() == [
-        f"launchctl disable {TARGET}", f"launchctl bootout {SYNC}", f"launchctl bootout {TARGET}",
-    ]  # fmt: skip
-
-
-def test_an_unloaded_agent_is_not_booted_out(
-    launchd: Launchd, recorder: FakeServiceManager
-) -> None:
-    recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
-    recorder.answers[f"launchctl print {SYNC}"] = NOT_LOADED
-    launchd.stop()
-    launchd.unload()
-    launchd.forget()
-    assert not any("bootout" in line for line in recorder.told)
-    assert recorder.orders()[-1] == f"launchctl enable {TARGET}"
 
 
 def test_the_agent_for_sync_is_restarted_only_if_it_is_installed(
@@ -124,16 +110,13 @@ def test_the_agent_for_sync_is_restarted_only_if_it_is_installed(
     ]
 
 
-def test_the_state_is_parsed(launchd: Launchd, recorder: FakeServiceManager) -> None:
+def test_the_state_of_a_running_a_disabled_or_an_unloaded_agent_is_parsed(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = ProgramResult(0, PRINTED)
     state = launchd.state()
     assert (state["active"], state["enabled"], state["sockets"]) == ("running", True, False)
     assert (state["pid"], state["restarts"], is_running(state)) == (4121, 2, True)
-
-
-def test_the_state_of_a_disabled_or_unloaded_agent_is_parsed(
-    launchd: Launchd, recorder: FakeServiceManager
-) -> None:
     recorder.answers |= {
         f"launchctl print {TARGET}": ProgramResult(0, "\tstate = not running\n"),
         "launchctl print-disabled": ProgramResult(0, f'\t\t"{AGENT}" => disabled\n'),
@@ -145,23 +128,20 @@ def test_the_state_of_a_disabled_or_unloaded_agent_is_parsed(
     assert launchd.state()["active"] == "not loaded"
 
 
-def test_a_failed_start_is_reported(launchd: Launchd, recorder: FakeServiceManager) -> None:
+def test_a_failed_start_is_reported_and_over_ssh_that_there_is_no_session(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     recorder.answers["launchctl kickstart"] = ProgramResult(
         37, "", "Operation already in progress"
     )
     with pytest.raises(StartFailed, match="already in progress") as caught:
         launchd.wake()
     assert caught.value.remedy == f"launchctl kickstart {TARGET}"
-
-
-def test_over_ssh_it_says_that_there_is_no_session(
-    launchd: Launchd, recorder: FakeServiceManager
-) -> None:
     launchd.ensure_reachable()
     recorder.answers[f"launchctl print {DOMAIN}"] = ProgramResult(125, "", "Domain does not exist")
-    with pytest.raises(ServiceManagerUnavailable, match="Domain does not exist") as caught:
+    with pytest.raises(ServiceManagerUnavailable, match="Domain does not exist") as unavailable:
         launchd.ensure_reachable()
-    assert "rootsd service print" in caught.value.message
+    assert "rootsd service print" in unavailable.value.message
 
 
 def test_its_log_is_a_file(launchd: Launchd, tmp_path: Path) -> None:

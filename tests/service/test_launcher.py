@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
-from rootsd.service import launcher, start_record
+from rootsd.service import launcher
 from rootsd.service.launcher import ExitWaiter, StartFailed
 from rootsd.service.start_record import StartPlan
 
@@ -26,10 +26,6 @@ PROGRAM = "import os, sys; fd = int(sys.argv[sys.argv.index('--ready-fd') + 1]);
 def recipe(tmp_path: Path, program: str, **environment: str) -> StartPlan:
     command = (sys.executable, "-c", PROGRAM + program)
     return StartPlan(command, command, environment, tmp_path, tmp_path / "log")
-
-
-def test_it_returns_when_the_daemon_is_ready(tmp_path: Path) -> None:
-    launcher.launch(recipe(tmp_path, "os.write(fd, b'ready\\n')"), HANG_GUARD)
 
 
 def test_it_waits_only_for_the_daemons_first_process(tmp_path: Path) -> None:
@@ -78,6 +74,8 @@ def test_an_error_of_the_daemon_is_passed_on_completely(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="another rootsd") as caught:
         launcher.launch(recipe(tmp_path, program), HANG_GUARD)
     assert (caught.value.code, caught.value.remedy) == (ErrorCode.BUSY, "rootsd status")
+    with pytest.raises(StartFailed, match="ended before it was ready"):  # it is still an error
+        launcher.launch(recipe(tmp_path, "os.write(fd, b'error {}\\n')"), HANG_GUARD)
 
 
 @pytest.mark.parametrize("error", [None, DaemonUnreachable("was stopped", "rootsd up")])
@@ -96,11 +94,6 @@ def test_a_message_of_the_daemon_without_a_reader_is_ignored(
     say(fd)
 
 
-def test_an_unreadable_error_is_still_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StartFailed, match="ended before it was ready"):
-        launcher.launch(recipe(tmp_path, "os.write(fd, b'error {}\\n')"), HANG_GUARD)
-
-
 def test_a_daemon_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "end")
     program = f"open({str(tmp_path / 'end')!r}).read()"
@@ -114,7 +107,7 @@ def test_a_missing_command_is_named(tmp_path: Path) -> None:
         launcher.launch(gone)
 
 
-def test_a_large_log_is_rotated(tmp_path: Path) -> None:
+def test_it_returns_when_the_daemon_is_ready_and_rotates_a_large_log(tmp_path: Path) -> None:
     log = tmp_path / "log" / "daemon.log"
     log.parent.mkdir(mode=0o700)
     log.write_bytes(b"x" * (launcher.MAX_LOG + 1))
@@ -130,13 +123,8 @@ def test_it_waits_for_the_end_of_a_process() -> None:
         process.send_signal(signal.SIGKILL)
         assert departure.wait(HANG_GUARD)
     process.communicate()
-
-
-def test_an_ended_process_counts_as_ended() -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
     with ExitWaiter(process.pid) as departure:
-        assert departure.wait(0)
+        assert departure.wait(0), "an ended process counts as ended"
 
 
 def test_one_start_at_a_time_holds_the_lock_which_ends_with_its_holder() -> None:
@@ -162,12 +150,3 @@ def test_one_start_at_a_time_holds_the_lock_which_ends_with_its_holder() -> None
         holder.kill()
         assert entered.wait(HANG_GUARD)
         waiting.join()
-
-
-def test_a_down_forbids_starts_until_the_next_up(tmp_path: Path) -> None:
-    start_record.ensure_start_allowed()
-    start_record.mark_stopped()
-    with pytest.raises(DaemonUnreachable, match="rootsd down"):
-        start_record.ensure_start_allowed()
-    start_record.save_start_record(recipe(tmp_path, ""))
-    start_record.ensure_start_allowed()

@@ -19,6 +19,7 @@ from rootsd.places import runtime_dir
 from rootsd.places.base_folders import PLACE_VARIABLES, RECORD_NAME
 from rootsd.places.daemon_folders import find_places
 from rootsd.service import start_record
+from support.sizes import Sizes
 
 HANG_GUARD_S = 60
 OWN_COMMANDS = tuple(
@@ -69,16 +70,12 @@ def test_a_planted_record_names_neither_the_program_nor_its_log() -> None:
 
 
 @pytest.mark.parametrize("bus", ["unixexec:path=/x", "unix:path=/run/bus;unixexec:path=/x"])
-def test_a_planted_record_brings_no_variable_that_runs_or_moves_anything(bus: str) -> None:
+def test_a_planted_record_brings_no_variable_that_runs_or_moves_anything(
+    bus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(environment={**HOSTILE, "DBUS_SESSION_BUS_ADDRESS": bus})
     assert start_record.load_start_record().environment == own_variables()
-
-
-def test_control_a_record_whose_variables_are_not_checked_brings_all_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(start_record, "_is_kept", lambda *_: True)
-    plant(environment=HOSTILE)
+    monkeypatch.setattr(start_record, "_is_kept", lambda *_: True)  # the control: no check
     assert start_record.load_start_record().environment.items() >= {("LD_PRELOAD", "/x.so")}
 
 
@@ -91,35 +88,40 @@ def own_variables() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("state", ["", "/x/state"])
-def test_the_log_is_where_the_command_line_looks_for_it(
+def test_the_log_is_where_the_command_line_looks_and_the_record_does_not_depend_on_xdg(
     home: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     if state:
         monkeypatch.setenv("XDG_STATE_HOME", state)
     log = os.fsdecode(find_places(start_record.recorded_places()).log)
     assert start_record.plan_start().logs == Path(log)
+    assert start_record.start_folder().is_relative_to(home)
 
 
 REMEMBERS = """
-from rootsd.files.private_files import NotPrivate
+import sys
 from rootsd.service import start_record
-for _ in range(200):
+for _ in range(int(sys.argv[1])):
     start_record.record_start()
 """
 
 
-def test_simultaneous_writers_each_leave_a_complete_record() -> None:
-    command = [sys.executable, "-c", REMEMBERS]
+def test_simultaneous_writers_each_leave_a_complete_record(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=50, check=200, soak=2_000)
+    command = [sys.executable, "-c", REMEMBERS, str(rounds)]
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
     assert start_record.load_start_record() == start_record.plan_start()
     assert [file.name for file in start_record.start_folder().iterdir()] == [RECORD_NAME]
 
 
-def test_a_record_is_read_back() -> None:
+def test_a_record_is_private_and_read_back() -> None:
     made = start_record.plan_start()
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
+    file = start_record.start_folder() / RECORD_NAME
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,17 +143,19 @@ def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -
     assert not list(start_record.start_folder().glob(f"{RECORD_NAME}.*"))
 
 
-def test_the_record_is_private() -> None:
-    start_record.record_start()
-    file = start_record.start_folder() / RECORD_NAME
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-
-
-def test_without_a_record_the_next_command_is_named() -> None:
+def test_without_a_record_and_after_down_the_next_command_is_named_until_the_next_up() -> None:
     with pytest.raises(DaemonUnreachable, match="not running") as caught:
         start_record.load_start_record()
     assert caught.value.remedy == "rootsd up"
+    start_record.record_start()
+    start_record.ensure_start_allowed()
+    start_record.mark_stopped()
+    for refused in (start_record.load_start_record, start_record.ensure_start_allowed):
+        with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
+            refused()
+    start_record.record_start()
+    start_record.ensure_start_allowed()
+    assert start_record.load_start_record() == start_record.plan_start()
 
 
 _RECIPE = '{"environment": {%s}}'
@@ -183,24 +187,6 @@ def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
     assert start_record.recorded_places() == {}
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
-
-
-def test_after_down_the_record_may_not_be_used_until_the_next_up() -> None:
-    start_record.record_start()
-    start_record.mark_stopped()
-    with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
-        start_record.load_start_record()
-    start_record.record_start()
-    assert start_record.load_start_record() == start_record.plan_start()
-
-
-def test_the_folder_of_the_record_does_not_depend_on_xdg(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv(runtime_dir.OVERRIDE)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
-    assert start_record.start_folder().is_relative_to(tmp_path)
 
 
 @pytest.fixture

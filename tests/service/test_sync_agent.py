@@ -75,15 +75,19 @@ def agent(tmp_path: Path, status: int) -> Iterator[Agent]:
             shell.kill()
 
 
-def test_after_a_kill_the_grants_are_withdrawn_and_the_failure_is_kept(agent: Agent) -> None:
-    os.kill(agent.runs(), signal.SIGKILL)
-    assert agent.ended() == (128 + signal.SIGKILL, ["sync run", "sync withdraw"])
-
-
-@pytest.mark.parametrize("status", [0, 3])
-def test_the_end_of_the_process_is_the_end_of_the_agent(agent: Agent, status: int) -> None:
-    os.kill(agent.runs(), signal.SIGTERM)
-    assert agent.ended() == (status, ["sync run", "sync withdraw"])
+@pytest.mark.parametrize(
+    ("number", "status", "ended"),
+    [
+        (signal.SIGTERM, 0, 0),
+        (signal.SIGTERM, 3, 3),
+        (signal.SIGKILL, 0, 128 + signal.SIGKILL),
+    ],
+)
+def test_the_end_of_the_process_is_that_of_the_agent_and_the_grants_are_withdrawn(
+    agent: Agent, number: signal.Signals, status: int, ended: int
+) -> None:
+    os.kill(agent.runs(), number)
+    assert agent.ended() == (ended, ["sync run", "sync withdraw"])
 
 
 @pytest.mark.parametrize("status", [0, 3])

@@ -74,46 +74,31 @@ def test_its_units_are_where_the_manager_looks(
     assert len(recorder.told) == 1
 
 
-def test_loading_reads_the_files_and_enables_all_three(
+def test_loading_enables_all_three_and_unloading_stops_the_sockets_before_the_service(
     systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     systemd.load()
-    assert recorder.told == ["systemctl --user daemon-reload", f"systemctl --user enable {ALL}"]
-
-
-def test_removed_socket_units_are_not_named(
-    systemd: Systemd, recorder: FakeServiceManager
-) -> None:
-    put(systemd, "rootsd.service")
-    systemd.start()
-    systemd.stop()
+    systemd.unload()
     assert recorder.told == [
-        "systemctl --user reset-failed rootsd.service",
-        "systemctl --user start rootsd.service",
-        "systemctl --user stop rootsd.service",
+        "systemctl --user daemon-reload",
+        f"systemctl --user enable {ALL}",
+        "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service",
+        f"systemctl --user disable {ALL}",
     ]
 
 
 def test_a_person_may_start_a_service_that_failed_too_often_and_a_bridge_may_not(
     systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
+    """Socket units that were removed are not named."""
+    put(systemd, "rootsd.service")
     systemd.start()
     systemd.restart()
-    assert [line.split()[2] for line in recorder.told] == [
-        "reset-failed", "start", "reset-failed", "restart",
-    ]  # fmt: skip
-    recorder.told.clear()
+    systemd.stop()
     systemd.wake()
-    assert recorder.told == ["systemctl --user start rootsd.service"]
-
-
-def test_the_sockets_are_stopped_before_the_service(
-    systemd: Systemd, recorder: FakeServiceManager
-) -> None:
-    systemd.unload()
     assert recorder.told == [
-        "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service",
-        f"systemctl --user disable {ALL}",
+        f"systemctl --user {verb} rootsd.service"
+        for verb in ("reset-failed", "start", "reset-failed", "restart", "stop", "start")
     ]
 
 
@@ -123,21 +108,20 @@ def test_a_removed_unit_is_forgotten(systemd: Systemd, recorder: FakeServiceMana
     assert recorder.told[0] == "systemctl --user daemon-reload"
 
 
-def test_the_state_is_parsed(systemd: Systemd, recorder: FakeServiceManager) -> None:
+def test_the_state_is_parsed_also_of_an_unknown_service(
+    systemd: Systemd, recorder: FakeServiceManager
+) -> None:
     recorder.answers["systemctl --user show rootsd.service"] = ProgramResult(0, SHOWN)
     state = systemd.state()
     assert (state["active"], state["enabled"], state["sockets"]) == ("active", True, True)
     assert (state["pid"], state["restarts"], is_running(state)) == (4121, 2, True)
     assert state["said"] == "3 published, 1 pending, 2 connected"
-
-
-def test_the_state_of_an_unknown_service_is_parsed(
-    systemd: Systemd, recorder: FakeServiceManager
-) -> None:
-    recorder.answers["systemctl --user is-active"] = ProgramResult(3)
-    recorder.answers["systemctl --user show"] = ProgramResult(
-        0, "ActiveState=inactive\nMainPID=0\n"
-    )
+    recorder.answers |= {
+        "systemctl --user is-active": ProgramResult(3),
+        "systemctl --user show rootsd.service": ProgramResult(
+            0, "ActiveState=inactive\nMainPID=0\n"
+        ),
+    }
     state = systemd.state()
     assert (state["active"], state["enabled"], state["sockets"]) == ("inactive", False, False)
     assert (state["pid"], state["restarts"], is_running(state)) == (None, 0, False)
@@ -167,35 +151,23 @@ def test_without_systemctl_the_missing_command_is_named(
         systemd.load()
 
 
-def test_where_systemd_does_not_run_it_names_a_command_that_works(
-    systemd: Systemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_no_manager_is_reached_it_says_what_works(
+    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manager, "BOOTED", tmp_path / "nowhere")
     with pytest.raises(ServiceManagerUnavailable, match="systemd does not run here") as caught:
         systemd.ensure_reachable()
     assert caught.value.remedy == "rootsd up"
-
-
-def test_without_a_user_manager_it_says_how_to_have_one(
-    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(manager, "BOOTED", tmp_path)
     with pytest.raises(ServiceManagerUnavailable) as caught:
         systemd.ensure_reachable()
-    assert not systemd.is_available()
-    assert recorder.told == []
+    assert (systemd.is_available(), recorder.told) == (False, []), "there is no user manager"
     for word in ("XDG_RUNTIME_DIR", "enable-linger", "rootsd service print", "rootsd up"):
         assert word in caught.value.message
-
-
-def test_without_its_bus_it_says_how_to_have_one(
-    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path
-) -> None:
     (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
     systemd.ensure_reachable()
-    recorder.answers["systemctl"] = ProgramResult(
-        1, "", "Failed to connect to bus: No medium found"
-    )
+    no_bus = ProgramResult(1, "", "Failed to connect to bus: No medium found")
+    recorder.answers["systemctl"] = no_bus
     with pytest.raises(ServiceManagerUnavailable, match="No medium found") as caught:
         systemd.ensure_reachable()
     assert "rootsd service print" in caught.value.message

@@ -74,8 +74,11 @@ def test_the_installed_files_equal_those_of_the_repository() -> None:
     ]
 
 
-def test_unrequested_parts_are_omitted() -> None:
-    assert list(unit_files.systemd_units(SETTINGS)) == list(unit_files.BASE_UNITS)
+def test_unrequested_parts_are_omitted_and_folders_that_only_the_manager_knows_ignored() -> None:
+    units = unit_files.systemd_units(SETTINGS)
+    assert list(units) == list(unit_files.BASE_UNITS)
+    text = units[unit_files.PLACES_DROP_IN]
+    assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
 
 
 def test_folders_of_the_shell_are_passed_on() -> None:
@@ -86,11 +89,6 @@ def test_folders_of_the_shell_are_passed_on() -> None:
     assert text.endswith("UnsetEnvironment=\n")
     for agent in unit_files.launchd_agents(settings).values():
         assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
-
-
-def test_folders_that_only_the_manager_knows_are_ignored() -> None:
-    text = unit_files.systemd_units(SETTINGS)[unit_files.PLACES_DROP_IN]
-    assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
 
 
 def test_awkward_paths_are_quoted() -> None:

@@ -1,4 +1,4 @@
-"""The helper's side of the question about facts."""
+"""The helper's side of the questions about facts, risks, and history."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.core.typed_json import decode_typed, encode_typed
 from rootsd.helper import project_facts
-from rootsd.helper.project_facts import answer_facts, answer_risks
+from rootsd.helper.project_facts import answer_facts, answer_last_commit, answer_risks
 from rootsd.helper.projects import ProjectQuery
 from rootsd.vcs.facts import CollectedFacts, CollectedRisks
-from support.repositories import make_repository, raw
+from rootsd.wire.projects import LastCommitItem
+from support.repositories import git, make_repository, raw
 
 
-def test_a_question_about_two_projects_has_two_answers(tmp_path: Path) -> None:
+def test_each_project_gets_its_own_facts_and_last_commit(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
+    git("init", tmp_path / "two")
     one = ProjectQuery(raw(tmp_path / "one"), ProjectKind.GIT)
     two = ProjectQuery(raw(tmp_path), ProjectKind.PROJECT, (b"a", b"!b"))
     found = decode_typed(answer_facts(encode_typed([one, two])), list[CollectedFacts])
     assert [each.facts["branch"] for each in found] == ["main", None]
-    assert [each["path"] for each in found[1].facts["findings"] or ()] == ["one"]
+    assert [each["path"] for each in found[1].facts["findings"] or ()] == ["one", "two"]
+    last = decode_typed(answer_last_commit(encode_typed(raw(tmp_path / "one"))), LastCommitItem)
+    assert last["summary"] == "one"
+    assert answer_last_commit(encode_typed(raw(tmp_path / "two"))) == b"null"
 
 
 def test_a_question_about_risks_has_as_many_answers_as_the_time_allows(
