@@ -47,10 +47,6 @@ def test_it_runs_the_starter_of_this_installation_and_returns_its_error() -> Non
     assert (error.message, error.remedy) == ("the daemon is not running", "rootsd up")
 
 
-def test_a_ready_daemon_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert said(monkeypatch, "print('ready')") is None
-
-
 def test_an_error_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     program = """print('error {"code": "bad-config", "message": "m", "remedy": "r"}')"""
     error = said(monkeypatch, program)

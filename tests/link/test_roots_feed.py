@@ -87,28 +87,6 @@ def test_each_update_of_the_daemon_is_passed_on(told: list[Update]) -> None:
         feed.close()
 
 
-def test_queries_survive_the_loss_of_a_daemon(
-    told: list[Update],
-) -> None:
-    def dies(daemon: Daemon) -> None:
-        greet(daemon)
-        answer(daemon, LISTED)
-        assert daemon.hear()["method"] == "roots/list"
-
-    def lives(daemon: Daemon) -> None:
-        greet(daemon)
-        answer(daemon, NONE)
-        daemon.rest()
-
-    with daemons(dies, lives):
-        feed = a_feed(Hello(), told)
-        turn_until(feed, 1, told)
-        feed.query()
-        assert names(turn_until(feed, 2, told)) == [["api"], []]
-        assert told[1].requests == 1
-        feed.close()
-
-
 def test_roots_are_outdated_from_a_notification_to_the_next_update(
     told: list[Update],
 ) -> None:
@@ -133,21 +111,32 @@ def test_roots_are_outdated_from_a_notification_to_the_next_update(
     feed.close()
 
 
-def test_a_series_of_crashing_daemons_is_given_up(
+def test_queries_survive_the_loss_of_a_daemon_and_a_series_of_crashes_is_given_up(
     told: list[Update], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tells(daemon: Daemon) -> None:
+    def dies(daemon: Daemon) -> None:
         greet(daemon)
+        answer(daemon, LISTED)
+        assert daemon.hear()["method"] == "roots/list"
+
+    def lives(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, NONE)
         answer(daemon, LISTED)
 
     def ends(daemon: Daemon) -> None:
         daemon.hear()
 
-    with daemons(tells, *[ends] * 6):
+    with daemons(dies, lives, *[ends] * 6):
         feed = a_feed(Hello(), told)
         turn_until(feed, 1, told)
-        monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
+        feed.query()
         assert names(turn_until(feed, 2, told)) == [["api"], []]
+        assert told[1].requests == 1
+        feed.query()
+        assert names(turn_until(feed, 3, told)) == [["api"], [], ["api"]]
+        monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
+        assert names(turn_until(feed, 4, told))[3] == []
         while feed.link.policy._losses < 6:
             turn(feed)
         feed.close()
@@ -205,26 +194,6 @@ def test_a_hung_daemon_counts_as_lost_until_it_answers(
         feed.close()
 
 
-def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
-    told: list[Update], capsys: pytest.CaptureFixture[str]
-) -> None:
-    begin = time.monotonic()
-    feed = a_feed(Hello(), told)
-    feed.query()
-    assert turn_until(feed, 1, told) == [RootsUpdate((), 1, is_known=False)]
-    assert time.monotonic() - begin < reconnect.GRACE_S
-    assert "rootsd up" in capsys.readouterr().err
-
-    def comes(daemon: Daemon) -> None:
-        greet(daemon)
-        answer(daemon, LISTED)
-        daemon.rest()
-
-    with daemons(comes):
-        assert names(turn_until(feed, 2, told)) == [[], ["api"]]
-        feed.close()
-
-
 def test_a_daemon_that_cannot_narrow_is_refused(
     told: list[Update], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +225,26 @@ def test_a_folder_is_proposed_to_a_connected_daemon(told: list[Update]) -> None:
         feed.propose("/src/new")
         feed.close()
     assert seen == ["/src/new"]
+
+
+def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
+    told: list[Update], capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = time.monotonic()
+    feed = a_feed(Hello(), told)
+    feed.query()
+    assert turn_until(feed, 1, told) == [RootsUpdate((), 1, is_known=False)]
+    assert time.monotonic() - begin < reconnect.GRACE_S
+    assert "rootsd up" in capsys.readouterr().err
+
+    def comes(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        daemon.rest()
+
+    with daemons(comes):
+        assert names(turn_until(feed, 2, told)) == [[], ["api"]]
+        feed.close()
 
 
 def test_a_start_that_never_ends_is_given_up(

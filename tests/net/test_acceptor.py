@@ -60,14 +60,17 @@ async def answer_of(client: socket.socket) -> bytes:
         return b""
 
 
-async def test_connections_are_passed_on_with_their_peer_and_counted(path: bytes) -> None:
+async def test_connections_are_passed_on_and_counted_and_end_with_the_loop(path: bytes) -> None:
     with listen(path) as listener:
         async with serving(listener) as acceptor:
-            with connect(path) as one, connect(path) as other:
-                assert [await answer_of(one), await answer_of(other)] == [b"x", b"x"]
-                assert acceptor.open == 2
-            while acceptor.open:
+            one, other = connect(path), connect(path)
+            assert [await answer_of(one), await answer_of(other)] == [b"x", b"x"]
+            assert acceptor.open == 2
+            one.close()
+            while acceptor.open > 1:
                 await anyio.lowlevel.checkpoint()
+        with other:
+            assert await answer_of(other) == b""
 
 
 async def test_a_long_backlog_is_served_completely(path: bytes) -> None:
@@ -86,7 +89,7 @@ async def test_a_long_backlog_is_served_completely(path: bytes) -> None:
         (AcceptLimits(per_process=2), RefusalReason.PROCESS_FULL),
     ],
 )
-async def test_connections_above_a_limit_are_closed_until_one_ends(
+async def test_connections_above_a_limit_are_closed_until_one_ends_or_the_limit_is_raised(
     path: bytes, caps: AcceptLimits, reason: RefusalReason
 ) -> None:
     with listen(path) as listener:
@@ -101,6 +104,9 @@ async def test_connections_above_a_limit_are_closed_until_one_ends(
                     await anyio.lowlevel.checkpoint()
                 with connect(path) as fourth:
                     assert await answer_of(fourth) == b"x"
+                    acceptor.limits = AcceptLimits(per_process=3)
+                    with connect(path) as fifth:
+                        assert [await answer_of(each) for each in (first, fifth)] == [b"x"] * 2
 
 
 async def test_a_client_that_left_while_waiting_is_not_passed_on(path: bytes) -> None:
@@ -174,17 +180,20 @@ async def test_the_last_places_are_for_processes_without_a_connection(
             assert acceptor.refused == {RefusalReason.FULL: 3}
 
 
-async def test_at_the_limit_the_oldest_silent_connection_is_closed(
+async def test_at_the_limit_the_oldest_silent_connection_is_closed_unless_it_is_new(
     path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = Processes(monkeypatch)
     with listen(path) as listener:
-        async with serving(listener, AcceptLimits(total=3, silent_s=0)) as acceptor:
+        async with serving(listener, AcceptLimits(total=3, silent_s=3600)) as acceptor:
             with connect(path) as heard, connect(path) as first, connect(path) as second:
                 assert await answer_of(heard) == b"x"
                 while acceptor.open < 3:
                     await anyio.lowlevel.checkpoint()
                 processes.pid = 2
+                with connect(path) as early:
+                    assert await answer_of(early) == b""
+                acceptor.limits = AcceptLimits(total=3, silent_s=0)
                 with connect(path) as newcomer:
                     assert await answer_of(newcomer) == b"x"
                     assert await answer_of(first) == b""
@@ -192,22 +201,7 @@ async def test_at_the_limit_the_oldest_silent_connection_is_closed(
                     processes.pid = 3
                     with connect(path) as late:  # all have sent something by now
                         assert await answer_of(late) == b""
-                    assert acceptor.refused == {RefusalReason.SILENT: 1, RefusalReason.FULL: 1}
-
-
-async def test_a_new_connection_is_not_closed_for_another(
-    path: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    processes = Processes(monkeypatch)
-    with listen(path) as listener:
-        async with serving(listener, AcceptLimits(total=1, silent_s=3600)) as acceptor:
-            with connect(path) as first:
-                while not acceptor.open:
-                    await anyio.lowlevel.checkpoint()
-                processes.pid = 2
-                with connect(path) as second:
-                    assert await answer_of(second) == b""
-                assert await answer_of(first) == b"x"
+                    assert acceptor.refused == {RefusalReason.SILENT: 1, RefusalReason.FULL: 2}
 
 
 async def test_clients_waiting_at_the_old_socket_are_accepted_before_the_move(
@@ -227,43 +221,21 @@ async def test_clients_waiting_at_the_old_socket_are_accepted_before_the_move(
                     client.close()
 
 
-async def test_new_limits_apply_at_once(path: bytes) -> None:
-    with listen(path) as listener:
-        async with serving(listener, AcceptLimits(per_process=1)) as acceptor:
-            with connect(path) as first, connect(path) as second:
-                assert [await answer_of(first), await answer_of(second)] == [b"x", b""]
-                acceptor.limits = AcceptLimits(per_process=2)
-                with connect(path) as third:
-                    assert [await answer_of(each) for each in (first, third)] == [b"x"] * 2
-
-
-async def test_a_connection_of_another_user_is_closed_before_a_byte_is_read(
+async def test_a_connection_of_another_user_or_an_unknown_peer_is_closed_before_a_byte_is_read(
     path: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    stranger = os.geteuid() + 1
-    monkeypatch.setattr(module, "peer_of", lambda _: Peer(1, stranger))
-    with listen(path) as listener:
-        async with serving(listener) as acceptor:
-            client = connect_unchecked(path)
-            with client:
-                assert await answer_of(client) == b""
-            assert acceptor.refused == {RefusalReason.STRANGER: 1}
-    assert caplog.messages == [f"refused a connection from user {stranger} (pid 1)"]
-
-
-async def test_a_connection_of_an_unknown_peer_is_closed(
-    path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(_: socket.socket) -> Peer:
         raise OSError(errno.ENOTCONN, "gone")
 
-    monkeypatch.setattr(module, "peer_of", gone)
+    stranger = os.geteuid() + 1
     with listen(path) as listener:
         async with serving(listener) as acceptor:
-            client = connect_unchecked(path)
-            with client:
-                assert await answer_of(client) == b""
-            assert acceptor.refused == {RefusalReason.GONE: 1}
+            for peer_of in (lambda _: Peer(1, stranger), gone):
+                monkeypatch.setattr(module, "peer_of", peer_of)
+                with connect_unchecked(path) as client:
+                    assert await answer_of(client) == b""
+            assert acceptor.refused == {RefusalReason.STRANGER: 1, RefusalReason.GONE: 1}
+    assert caplog.messages == [f"refused a connection from user {stranger} (pid 1)"]
 
 
 def connect_unchecked(path: bytes) -> socket.socket:
@@ -292,39 +264,20 @@ class OutOfDescriptors:
 async def test_without_descriptors_it_pauses_logs_once_and_continues(
     path: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with listen(path) as listener, connect(path) as client:
+    with listen(path) as listener, connect(path) as first:
         starving = OutOfDescriptors(listener.socket, 3)
         acceptor = Acceptor(starving, echo, AcceptLimits(pause_s=0.01))  # type: ignore[arg-type]
         with anyio.fail_after(HANG_GUARD_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(acceptor.serve)
-                assert await answer_of(client) == b"x"
-                group.cancel_scope.cancel()
-    assert starving.failures == 0
-    assert [record.message for record in caplog.records] == [
-        "cannot accept connections: Too many open files"
-    ]
-
-
-async def test_a_closed_connection_ends_the_pause(path: bytes) -> None:
-    with listen(path) as listener, connect(path) as first:
-        starving = OutOfDescriptors(listener.socket, 0)
-        acceptor = Acceptor(starving, echo, AcceptLimits(pause_s=3600))  # type: ignore[arg-type]
-        with anyio.fail_after(HANG_GUARD_S):
-            async with anyio.create_task_group() as group:
-                group.start_soon(acceptor.serve)
                 assert await answer_of(first) == b"x"
+                assert starving.failures == 0
+                assert caplog.messages == ["cannot accept connections: Too many open files"]
+                acceptor.limits = AcceptLimits(pause_s=3600)
                 starving.failures = 1
                 with connect(path) as second:
                     while starving.failures:
                         await anyio.lowlevel.checkpoint()
-                    first.close()
+                    first.close()  # a closed connection ends the pause
                     assert await answer_of(second) == b"x"
                 group.cancel_scope.cancel()
-
-
-async def test_the_connections_end_with_the_loop(path: bytes) -> None:
-    with listen(path) as listener, connect(path) as client:
-        async with serving(listener):
-            assert await answer_of(client) == b"x"
-        assert await answer_of(client) == b""

@@ -44,28 +44,6 @@ async def test_a_process_that_comes_last_waits_for_one_line_of_each_other() -> N
     assert [had.count(process) for process in (1, 2, 3, 4)] == [50, 50, 50, 1]
 
 
-async def test_there_is_one_turn_in_each_iteration_of_the_loop() -> None:
-    turns, loop = FairScheduler(), asyncio.get_running_loop()
-    iteration, had = 0, list[int]()
-
-    def count() -> None:
-        nonlocal iteration
-        iteration += 1
-        if len(had) < 20:
-            loop.call_soon(count)
-
-    async def line() -> None:
-        await turns.take(1)
-        had.append(iteration)
-
-    loop.call_soon(count)
-    with anyio.fail_after(HANG_GUARD_S):
-        async with anyio.create_task_group() as group:
-            for _ in range(20):
-                group.start_soon(line)
-    assert len(set(had)) == 20
-
-
 async def test_a_connection_that_ends_while_waiting_uses_no_turn() -> None:
     turns, had = FairScheduler(), list[str]()
 

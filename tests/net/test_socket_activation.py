@@ -77,14 +77,12 @@ def unheard(folder: Path) -> Iterator[socket.socket]:
         yield made
 
 
-@pytest.mark.parametrize("names", ["", "http", "mcp:control", "mcp:"])
-def test_unknown_names_are_refused(unheard: socket.socket, names: str) -> None:
-    assert "FileDescriptorName" not in receive(names, unheard)["error"]
-    assert "control, mcp" in receive(names, unheard)["error"]
-
-
-def test_a_name_given_twice_is_refused(unheard: socket.socket) -> None:
-    assert "control, mcp" in receive("mcp:mcp", unheard, unheard)["error"]
+@pytest.mark.parametrize("names", ["", "http", "mcp:control", "mcp:mcp"])
+def test_unknown_and_repeated_names_are_refused(unheard: socket.socket, names: str) -> None:
+    sockets = [unheard] * (2 if names == "mcp:mcp" else 1)
+    said = receive(names, *sockets)["error"]
+    assert "FileDescriptorName" not in said
+    assert "control, mcp" in said
 
 
 def test_a_socket_that_does_not_listen_on_a_path_is_refused(folder: Path) -> None:
@@ -98,15 +96,14 @@ def test_a_socket_that_does_not_listen_on_a_path_is_refused(folder: Path) -> Non
         assert receive("mcp", spare)["error"].startswith("mcp: ")
 
 
-@pytest.mark.parametrize("place", ["socket", "folder"])
-def test_a_socket_that_others_can_reach_is_refused(
-    unheard: socket.socket, folder: Path, place: str
+def test_a_socket_that_others_can_reach_or_without_its_path_is_refused(
+    unheard: socket.socket, folder: Path
 ) -> None:
-    (folder / "s" if place == "socket" else folder).chmod(0o755)
-    assert "open to other users" in receive("mcp", unheard)["error"]
-
-
-def test_a_socket_without_its_path_is_refused(unheard: socket.socket, folder: Path) -> None:
+    for place in (folder / "s", folder):
+        before = place.stat().st_mode
+        place.chmod(0o755)
+        assert "open to other users" in receive("mcp", unheard)["error"]
+        place.chmod(before)
     (folder / "s").unlink()
     assert receive("mcp", unheard)["error"].startswith("mcp: ")
 
@@ -155,7 +152,7 @@ def test_launchd_passes_sockets_by_name_and_the_rest_is_opened_here(
     assert Path(unheard.getsockname()).is_socket()
 
 
-def test_the_same_rules_apply_to_launchd(
+def test_the_same_rules_apply_to_launchd_and_its_errors_are_reported(
     unheard: socket.socket, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_launchd(monkeypatch, mcp=[os.dup(unheard.fileno()), 900])
@@ -166,12 +163,9 @@ def test_the_same_rules_apply_to_launchd(
     with pytest.raises(BadInheritedSocket, match="open to other users"):
         inherited_listeners()
 
-
-def test_an_error_of_launchd_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: str) -> list[int]:
         raise OSError(errno.EALREADY, "already")
 
-    of_launchd(monkeypatch)
     monkeypatch.setattr(socket_activation, "launchd_sockets", refuse)
     with pytest.raises(BadInheritedSocket, match="already"):
         inherited_listeners()
