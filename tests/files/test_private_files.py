@@ -29,14 +29,14 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_missing_folder_is_created_private(tmp_path: Path) -> None:
+def test_every_created_folder_is_private_with_any_umask(tmp_path: Path) -> None:
     previous = os.umask(0)
     try:
-        ensure_private_folder(tmp_path / "a" / "b")
+        for _ in range(2):
+            ensure_private_folder(tmp_path / "above" / "folder")
     finally:
         os.umask(previous)
-    assert _mode(tmp_path / "a" / "b") == 0o700
-    ensure_private_folder(tmp_path / "a" / "b")
+    assert _mode(tmp_path / "above") == _mode(tmp_path / "above" / "folder") == 0o700
 
 
 def test_a_folder_that_others_may_enter_is_refused_and_the_error_says_what_to_type(
@@ -48,45 +48,27 @@ def test_a_folder_that_others_may_enter_is_refused_and_the_error_says_what_to_ty
     assert caught.value.remedy == f"chmod 700 {tmp_path}"
 
 
-def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_link_or_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("real")
+    (tmp_path / "file").touch()
     with pytest.raises(NotPrivate, match="not a folder"):
         ensure_private_folder(tmp_path / "link")
-
-
-def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(NotPrivate):
-        ensure_private_folder(tmp_path / "file")
-    with pytest.raises(NotPrivate):
-        ensure_private_folder(tmp_path / "file" / "below")
-
-
-def test_every_created_folder_is_private_with_any_umask(tmp_path: Path) -> None:
-    previous = os.umask(0)
-    try:
-        ensure_private_folder(tmp_path / "above" / "folder")
-    finally:
-        os.umask(previous)
-    assert (tmp_path / "above").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "above" / "folder").stat().st_mode & 0o777 == 0o700
+    for name in ("file", "file/below"):
+        with pytest.raises(NotPrivate):
+            ensure_private_folder(tmp_path / name)
 
 
 @pytest.mark.needs("root")
-def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_a_folder_or_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir(mode=0o700)
-    os.chown(tmp_path / "theirs", OTHER_USER, OTHER_USER)
+    (tmp_path / "file").touch()
+    for theirs in (tmp_path / "theirs", tmp_path / "file"):
+        os.chown(theirs, OTHER_USER, OTHER_USER)
     with pytest.raises(NotPrivate, match=f"belongs to user {OTHER_USER}"):
         ensure_private_folder(tmp_path / "theirs")
-
-
-@pytest.mark.needs("root")
-def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "theirs").touch()
-    os.chown(tmp_path / "theirs", OTHER_USER, OTHER_USER)
     with pytest.raises(NotPrivate, match="not a file of yours"):
-        open_private_file(tmp_path / "theirs")
+        open_private_file(tmp_path / "file")
 
 
 def test_a_file_is_created_private_and_an_open_one_is_made_private(tmp_path: Path) -> None:
@@ -102,17 +84,13 @@ def test_a_file_is_created_private_and_an_open_one_is_made_private(tmp_path: Pat
     assert _mode(file) == 0o600
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed_and_a_fifo_does_not_hang(tmp_path: Path) -> None:
     (tmp_path / "real").touch()
     (tmp_path / "link").symlink_to("real")
-    with pytest.raises(NotPrivate):
-        open_private_file(tmp_path / "link")
-
-
-def test_a_fifo_is_refused_and_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(NotPrivate):
-        open_private_file(tmp_path / "fifo")
+    for name in ("link", "fifo"):
+        with pytest.raises(NotPrivate):
+            open_private_file(tmp_path / name)
 
 
 def test_a_file_is_replaced_in_one_step_and_stays_private(tmp_path: Path) -> None:
@@ -152,16 +130,12 @@ def test_a_written_file_can_be_synced(tmp_path: Path) -> None:
         sync_path(tmp_path / "none")
 
 
-def test_a_path_is_escaped_in_an_error() -> None:
+def test_an_error_escapes_the_path_and_names_a_link() -> None:
     error = unusable_error(Path("/a/\x1b[31m"), OSError(28, "No space left on device"))
     assert "\x1b" not in error.message
     assert "No space left on device" in error.message
-
-
-def test_a_link_in_the_place_of_a_file_is_named_as_a_link() -> None:
-    error = unusable_error(
-        Path("/a/head"), OSError(errno.ELOOP, "Too many levels of symbolic links")
-    )
+    loop = OSError(errno.ELOOP, "Too many levels of symbolic links")
+    error = unusable_error(Path("/a/head"), loop)
     assert (error.message, error.remedy) == ("/a/head is a link", "mv /a/head /a/head.old")
 
 

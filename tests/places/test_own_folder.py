@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -17,7 +16,7 @@ from rootsd.core.errors import ErrorCode
 from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
 from rootsd.places import own_folder, runtime_dir
 from rootsd.places.own_folder import traversed_folders, why_unusable
-from support.process_launcher import ROOTSD
+from support import preloaded
 
 HANG_GUARD_S = 60
 VERBS = [
@@ -44,31 +43,20 @@ def project(folder: Path, marker: str = ".git") -> Path:
     return folder
 
 
-def test_a_folder_outside_of_projects_is_usable_whether_it_exists_or_not(top: Path) -> None:
-    assert why(top / "new" / "er") is None
-    (top / "new").mkdir()
-    assert why(top / "new") is None
+MARKERS = sorted(map(os.fsdecode, VCS_NAMES | PROJECT_FILES))
 
 
-@pytest.mark.parametrize("marker", sorted(map(os.fsdecode, VCS_NAMES | PROJECT_FILES)))
-def test_a_folder_in_a_project_is_refused(top: Path, marker: str) -> None:
-    inside = project(top / "clone", marker) / "deep" / ".rootsd"
+@pytest.mark.parametrize("marker", [*MARKERS, "x.csproj", "x.code-workspace", "x.cabal", "bare"])
+def test_a_folder_in_a_project_is_refused_whether_it_exists_or_not(top: Path, marker: str) -> None:
+    inside = top / "clone" / "deep" / ".rootsd"
+    assert why(inside) is None
+    for name in ("HEAD", "objects", "refs") if marker == "bare" else (marker,):
+        project(top / "clone", name)
     assert f"in the project {top}/clone" in (why(inside) or "")
     inside.mkdir(parents=True)
     assert f"in the project {top}/clone" in (why(inside) or "")
     assert "in the project" in (why(top / "clone") or "")
-
-
-@pytest.mark.parametrize("name", ["x.csproj", "x.code-workspace", "x.cabal"])
-def test_a_folder_beside_a_project_file_with_any_name_is_refused(top: Path, name: str) -> None:
-    (top / name).touch()
-    assert "in the project" in (why(top / ".rootsd") or "")
-
-
-def test_a_folder_in_a_bare_repository_is_refused(top: Path) -> None:
-    for name in ("HEAD", "objects", "refs"):
-        (top / name).mkdir()
-    assert "in the project" in (why(top / "x") or "")
+    assert why(top) is None
 
 
 def test_a_link_does_not_lead_into_or_through_a_project(top: Path) -> None:
@@ -98,19 +86,15 @@ def test_a_loop_of_links_ends(top: Path) -> None:
     assert list(traversed_folders(os.fsencode(top / "one")))[-1] == os.fsencode(top)
 
 
-@pytest.mark.parametrize(("mode", "reason"), [(0o777, "everybody can"), (0o1777, "everybody can")])
-def test_a_folder_that_others_can_write_to_is_refused(top: Path, mode: int, reason: str) -> None:
-    top.chmod(mode)
-    assert reason in (why(top) or "")
-
-
-def test_a_folder_below_one_that_others_can_write_to_is_refused(top: Path) -> None:
+def test_a_folder_in_or_below_which_others_can_write_is_refused(top: Path) -> None:
     (top / "own").mkdir()
+    for mode in (0o777, 0o1777):
+        top.chmod(mode)
+        assert "everybody can" in (why(top) or "")
+    assert why(top / "own") is None, "as in /tmp"
+    assert why(top / "new") is None
     top.chmod(0o777)
     assert f"everybody can write to {top}" in (why(top / "own") or "")
-    top.chmod(0o1777)  # as /tmp
-    assert why(top / "own") is None
-    assert why(top / "new") is None
 
 
 @pytest.mark.needs("root")
@@ -131,17 +115,6 @@ def test_markers_in_the_home_folder_and_in_places_of_the_system_are_no_project(
     assert "in the project" in (why(home / ".cache" / "plugin" / "x", home) or "")
 
 
-def test_a_home_folder_in_a_project_hides_nothing(
-    top: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """HOME is as easy to set as ROOTSD_DIR."""
-    clone = project(top / "clone")
-    monkeypatch.setenv("HOME", str(clone))
-    monkeypatch.setenv(runtime_dir.OVERRIDE, str(clone / ".rootsd"))
-    with pytest.raises(runtime_dir.FolderUnavailable, match="in the project"):
-        runtime_dir.overriding_folder()
-
-
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
 def test_every_verb_refuses_it_and_starts_nothing(top: Path, words: list[str]) -> None:
     folder = project(top / "clone") / "rootsd"
@@ -151,38 +124,31 @@ def test_every_verb_refuses_it_and_starts_nothing(top: Path, words: list[str]) -
     record = f'{{"command": ["touch", "{ran}"], "environment": {{}}, "log": "{top}/log"}}'
     (state / "start.json").write_text(record)
     before = sorted(folder.rglob("*"))
-    done = subprocess.run(
-        [*ROOTSD, *words],
-        env={**os.environ, runtime_dir.OVERRIDE: str(folder)},
-        input='{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD_S,
-        check=False,
-    )
-    assert done.returncode in {78, 1}
-    assert f"in the project {top}/clone" in done.stdout + done.stderr
-    assert "ROOTSD_DIR" in done.stdout + done.stderr
+    environment = {**os.environ, runtime_dir.OVERRIDE: str(folder)}
+    (top / "asked").write_text('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    with (top / "asked").open() as asked, (top / "said").open("w") as said:
+        descriptors = {0: asked.fileno(), 1: said.fileno(), 2: said.fileno()}
+        status = preloaded.start(words, environment, descriptors, top).wait(HANG_GUARD_S)
+    assert status in {78, 1}
+    assert f"in the project {top}/clone" in (top / "said").read_text()
+    assert "ROOTSD_DIR" in (top / "said").read_text()
     assert sorted(folder.rglob("*")) == before
     assert not ran.exists()
 
 
-def test_the_reason_and_the_next_step_are_named(
+def test_the_reason_and_the_next_step_are_named_and_a_home_folder_there_hides_nothing(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(runtime_dir.OVERRIDE, str(project(top / "clone") / "x"))
-    with pytest.raises(runtime_dir.FolderUnavailable) as caught:
-        runtime_dir.overriding_folder()
-    assert caught.value.code is ErrorCode.BAD_CONFIG
-    assert caught.value.remedy.startswith("unset ROOTSD_DIR")
-
-
-def test_control_without_the_check_a_project_brings_its_own_folder(
-    top: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_folder, "_is_project", lambda _: False)
+    """HOME is as easy to set as ROOTSD_DIR."""
     folder = project(top / "clone") / "x"
     monkeypatch.setenv(runtime_dir.OVERRIDE, str(folder))
+    for home in (os.environ["HOME"], str(top / "clone")):
+        monkeypatch.setenv("HOME", home)
+        with pytest.raises(runtime_dir.FolderUnavailable, match="in the project") as caught:
+            runtime_dir.overriding_folder()
+        assert caught.value.code is ErrorCode.BAD_CONFIG
+        assert caught.value.remedy.startswith("unset ROOTSD_DIR")
+    monkeypatch.setattr(own_folder, "_is_project", lambda _: False)  # the control: no check
     assert runtime_dir.overriding_folder() == os.fsencode(folder)
 
 

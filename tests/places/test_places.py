@@ -20,27 +20,20 @@ def test_rootsd_dir_holds_everything(rootsd_dir: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_without_it_the_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ROOTSD_DIR")
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/x/config")
-    monkeypatch.setenv("XDG_STATE_HOME", "/x/state")
-    places = find_places()
-    assert places.config == b"/x/config/rootsd"
-    assert places.state == b"/x/state/rootsd"
-    assert places.log.startswith(b"/x/state/rootsd/")
-
-
-@pytest.mark.needs("linux")
-def test_recorded_folders_are_used_if_the_environment_sets_none(
+def test_without_it_the_folders_follow_the_xdg_variables_and_then_the_recorded_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/x/config")
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    places = find_places({"XDG_CONFIG_HOME": "/y/config", "XDG_STATE_HOME": "/y/state"})
-    assert places.config == b"/x/config/rootsd"
-    assert places.state == b"/y/state/rootsd"
-    assert places.log == b"/y/state/rootsd/log"
+    for set_to, state in (("/x/state", b"/x/state"), (None, b"/y/state")):
+        if set_to:
+            monkeypatch.setenv("XDG_STATE_HOME", set_to)
+        else:
+            monkeypatch.delenv("XDG_STATE_HOME")
+        places = find_places({"XDG_CONFIG_HOME": "/y/config", "XDG_STATE_HOME": "/y/state"})
+        assert places.config == b"/x/config/rootsd"
+        assert places.state == state + b"/rootsd"
+        assert places.log == state + b"/rootsd/log"
 
 
 @pytest.mark.needs("linux")

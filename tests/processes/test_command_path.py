@@ -59,31 +59,23 @@ def test_for_homebrew_the_link_without_a_version_is_used(tmp_path: Path) -> None
     assert found(str(script), libexec, tmp_path / "home") == name
 
 
-def test_another_rootsd_on_the_path_is_not_used(tmp_path: Path) -> None:
-    environment = tmp_path / "environment"
+def test_in_a_plain_environment_the_called_path_is_used_and_no_other_rootsd(
+    tmp_path: Path,
+) -> None:
+    environment = tmp_path / "real"
     script = put(environment)
+    name = link(tmp_path / "name", environment) / "bin" / "rootsd"
+    assert found(str(name), environment, tmp_path) == name
     other = put(tmp_path / "other")
     link(tmp_path / ".local/bin/rootsd", other)
     assert found(str(script), environment, tmp_path, other.parent) == script
 
 
-def test_in_a_plain_environment_the_called_path_is_used(tmp_path: Path) -> None:
-    environment = tmp_path / "real"
-    put(environment)
-    name = link(tmp_path / "name", environment) / "bin" / "rootsd"
-    assert found(str(name), environment, tmp_path) == name
-
-
-@pytest.mark.parametrize(
-    "cache", [".cache/uv/archive-v0/x", "Library/Caches/uv/x", ".cache/pipx/y"]
-)
-def test_a_command_in_a_cache_is_refused(tmp_path: Path, cache: str) -> None:
-    script = put(tmp_path / cache)
-    with pytest.raises(NoStableCommand, match="cache") as caught:
-        found(str(script), tmp_path / cache, tmp_path)
-    assert "install" in caught.value.remedy
-
-
-def test_a_command_that_is_not_installed_is_refused(tmp_path: Path) -> None:
+def test_a_command_in_a_cache_or_that_is_not_installed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoStableCommand, match="not installed"):
         found("python", tmp_path, tmp_path)
+    for cache in (".cache/uv/archive-v0/x", "Library/Caches/uv/x", ".cache/pipx/y"):
+        script = put(tmp_path / cache)
+        with pytest.raises(NoStableCommand, match="cache") as caught:
+            found(str(script), tmp_path / cache, tmp_path)
+        assert "install" in caught.value.remedy

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,14 +38,22 @@ def _process(
             process.stdin.close()
 
 
-def test_an_unused_folder(tmp_path: Path) -> None:
-    assert not folders_in_use([raw(tmp_path)])
+def test_the_folder_among_the_arguments_of_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listdir = os.listdir
 
+    def no_descriptors(path: bytes) -> list[bytes]:
+        if path.endswith(b"/fd"):
+            raise PermissionError
+        return listdir(path)
 
-def test_the_folder_among_the_arguments(tmp_path: Path) -> None:
+    assert not folders_in_use([raw(tmp_path / "one")])
     with _process("copy", "one", cwd=tmp_path):
         assert folders_in_use([raw(tmp_path / "one")])
         assert not folders_in_use([raw(tmp_path / "one-more")])
+        monkeypatch.setattr(os, "listdir", no_descriptors)
+        assert folders_in_use([raw(tmp_path / "one")]), "also of an unreadable one"
 
 
 def test_a_rootsd_command_does_not_use_the_folder_that_it_names(tmp_path: Path) -> None:
@@ -73,38 +81,40 @@ def _command(name: str, *arguments: str, cwd: Path) -> Iterator[None]:
         process.stdin.close()
 
 
-def test_a_tool_with_its_working_directory_inside(tmp_path: Path) -> None:
+def test_a_tool_with_its_working_directory_inside_counts_and_an_editor_does_not(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "one" / "sub").mkdir(parents=True)
-    with _process(program="tar", cwd=tmp_path / "one" / "sub"):
-        assert folders_in_use([raw(tmp_path / "one")])
+    (tmp_path / "two").mkdir()
+    with (
+        _process(program="tar", cwd=tmp_path / "one" / "sub"),
+        _process(program="vim", cwd=tmp_path / "two"),
+    ):
+        folders = [raw(tmp_path / name) for name in ("one", "two")]
+        assert folders_in_use(folders) == {folders[0]}
 
 
-def test_a_shell_or_an_editor_inside_does_not_count(tmp_path: Path) -> None:
-    with _process(program="vim", cwd=tmp_path):
-        assert not folders_in_use([raw(tmp_path)])
+def test_a_clone_with_this_destination(tmp_path: Path) -> None:
+    sources = {
+        "one": "https://example.org/a/one.git",
+        "two": "git@host:two",
+        "three": "/up/three/",
+    }
+    with ExitStack() as stack:
+        for source in sources.values():
+            stack.enter_context(_process("clone", source, program="git", cwd=tmp_path))
+        folders = [raw(tmp_path / name) for name in (*sources, "four")]
+        assert folders_in_use(folders) == {*folders[:3]}
 
 
-@pytest.mark.parametrize("source", ["https://example.org/a/one.git", "git@host:one", "/up/one/"])
-def test_a_clone_with_this_destination(tmp_path: Path, source: str) -> None:
-    with _process("clone", source, program="git", cwd=tmp_path):
-        assert folders_in_use([raw(tmp_path / "one")])
-        assert not folders_in_use([raw(tmp_path / "two")])
-
-
-@pytest.mark.parametrize(("mode", "at_work"), [("w", True), ("r", False)])
-def test_a_file_open_for_writing_below(tmp_path: Path, mode: str, at_work: bool) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "file").touch()
-    code = f"kept = open('one/file', {mode!r}); {WAIT}"
-    with _process(code=code, cwd=tmp_path):
-        assert bool(folders_in_use([raw(tmp_path / "one")])) is at_work
-
-
-def test_one_call_covers_many_folders(tmp_path: Path) -> None:
+def test_a_file_open_for_writing_below_counts_and_one_call_covers_many_folders(
+    tmp_path: Path,
+) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
+    (tmp_path / "three" / "file").touch()
     folders = {name: raw(tmp_path / name) for name in ("one", "two", "three", "four")}
-    code = f"kept = open('two/file', 'w'); {WAIT}"
+    code = f"kept = open('two/file', 'w'), open('three/file'); {WAIT}"
     with _process("copy", "one", code=code, cwd=tmp_path):
         assert folders_in_use(folders.values()) == {folders["one"], folders["two"]}
 
@@ -112,18 +122,3 @@ def test_one_call_covers_many_folders(tmp_path: Path) -> None:
 def test_without_folders_no_process_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "listdir")
     assert folders_in_use([]) == frozenset()
-
-
-def test_an_unreadable_process_is_recognized_by_its_arguments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listdir = os.listdir
-
-    def no_descriptors(path: bytes) -> list[bytes]:
-        if path.endswith(b"/fd"):
-            raise PermissionError
-        return listdir(path)
-
-    with _process("copy", "one", cwd=tmp_path):
-        monkeypatch.setattr(os, "listdir", no_descriptors)
-        assert folders_in_use([raw(tmp_path / "one")])

@@ -66,13 +66,6 @@ def test_a_terminal_is_reported() -> None:
         os.waitpid(pid, 0)
 
 
-def test_an_ended_process_has_no_lineage() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    assert lineages([ended.pid], ("MARK",)) == {ended.pid: Lineage()}
-    assert lineages([], ()) == {}
-
-
 DEEP = """
 import os, sys
 depth = int(sys.argv[1])
@@ -80,7 +73,7 @@ while depth and not os.fork():
     depth -= 1
 if depth:
     os.wait()
-    os._exit(0)  # 260 interpreters that take themselves apart need seconds
+    os._exit(0)
 else:
     print(os.getpid(), flush=True)
     sys.stdin.read()
@@ -88,16 +81,19 @@ else:
 
 
 @pytest.mark.needs("linux")
-def test_a_very_long_lineage_is_marked_as_incomplete() -> None:
-    for depth, seen_as in ((20, LineageCompleteness.COMPLETE), (260, LineageCompleteness.CUT_OFF)):
-        with subprocess.Popen(
-            [sys.executable, "-c", DEEP, str(depth)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as started:
-            assert started.stdin is not None
-            assert started.stdout is not None
-            deepest = int(started.stdout.readline())
-            assert lineages([deepest], ("MARK",))[deepest].completeness is seen_as
-            started.stdin.close()
+def test_a_very_long_lineage_is_marked_as_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", DEEP, "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        deepest = int(started.stdout.readline())
+        whole = lineages([deepest], ("MARK",))[deepest]
+        assert whole.completeness is LineageCompleteness.COMPLETE
+        monkeypatch.setattr(module, "_MAX_ANCESTORS", 20)
+        cut = lineages([deepest], ("MARK",))[deepest]
+        assert cut == Lineage(whole.processes[:20], LineageCompleteness.CUT_OFF)
+        started.stdin.close()
 
 
 @pytest.mark.needs("linux")
@@ -121,6 +117,10 @@ def test_an_environment_beyond_the_limit_is_marked_as_incomplete() -> None:
 
 
 def test_a_read_that_ran_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    assert lineages([ended.pid], ("MARK",)) == {ended.pid: Lineage()}, "the control: it has ended"
+    assert lineages([], ()) == {}
     monkeypatch.setattr(module, "READ_TIMEOUT_S", -1.0)
     assert lineages([os.getpid()], ())[os.getpid()] == Lineage((), LineageCompleteness.LATE)
 

@@ -79,9 +79,13 @@ def test_it_is_shown_only_to_the_calling_process() -> None:
         os.write(master, b"\n")
 
 
-def test_a_stopped_terminal_does_not_block() -> None:
+def test_the_holder_of_a_terminal_reads_its_other_side_and_a_stopped_one_does_not_block() -> None:
     with on_a_terminal(sys.executable, "-c", READER) as (pid, master):
         until(master, "ready")
+        _, device = seen(pid)
+        (holder,) = terminal_holders(pid, device, ProcessReader(()))[device]
+        assert holder.lineage.processes[0].pid == os.getpid()
+        assert terminal_holders(pid, 0, ProcessReader(())) == {}
         fill(pid)
         os.write(master, b"\n")
         until(master, "got")
@@ -128,13 +132,3 @@ def test_a_terminal_of_another_devpts_mount_is_refused() -> None:
         started.stdin.write(b"\n")
         started.stdin.close()
         started.stdout.read()
-
-
-def test_the_holder_of_a_terminal_is_the_process_that_reads_its_other_side() -> None:
-    with on_a_terminal(sys.executable, "-c", READER) as (pid, master):
-        until(master, "ready")
-        _, device = seen(pid)
-        (holder,) = terminal_holders(pid, device, ProcessReader(()))[device]
-        assert holder.lineage.processes[0].pid == os.getpid()
-        assert terminal_holders(pid, 0, ProcessReader(())) == {}
-        os.write(master, b"\n")
