@@ -43,14 +43,6 @@ def closed_ids(replay: Replay) -> list[Id]:
     return [entry.request.id for entry in replay.close_unrepeatable()]
 
 
-def test_an_empty_session_replays_nothing() -> None:
-    replay = Replay(POLICY)
-    assert replay.handshake("again") is None
-    assert list(replay.after_handshake(ids())) == []
-    assert list(replay.change_notifications()) == []
-    assert replay.repeat() == b""
-
-
 def test_an_accepted_handshake_is_replayed_as_it_was_sent_under_another_id() -> None:
     replay = Replay(POLICY)
     line = b'{"jsonrpc": "2.0", "id":0,"method":"initialize", "params":{"capabilities":{}}}\n'
@@ -84,7 +76,9 @@ def test_requests_keep_their_order_and_id_types() -> None:
 
 
 def test_a_duplicate_id_belongs_to_the_first_request() -> None:
-    replay = sent(Request(1, "ping"), Request(1, "unheard/of"))
+    replay = Replay(POLICY)
+    first = replay.request_sent(Request(1, "ping"), b"ping\n")
+    assert replay.request_sent(Request(1, "unheard/of"), b"other\n") is first
     assert closed_ids(replay) == []
 
 

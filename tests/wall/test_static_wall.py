@@ -86,13 +86,19 @@ def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     return ConfinedRoot(os.fsencode(path), access)
 
 
-def test_a_grant_waits_for_the_next_start(tmp_path: Path, wall: StaticTestWall) -> None:
+def test_a_grant_waits_for_the_next_start_and_a_denial_inside_a_root_ends_the_program(
+    tmp_path: Path, wall: StaticTestWall
+) -> None:
     first, second = make_root(tmp_path / "a"), make_root(tmp_path / "b")
     report = wall.order(OrderKind.SET, first, second)
     assert (report.shown, report.change.waiting, report.change.lost) == (1, (second.path,), ())
     assert wall.error_of(f"read('{tmp_path}/b/file')") == "EACCES"
     wall.run(f"read('{tmp_path}/a/file'); make('{tmp_path}/a/new')")
     assert wall.order(OrderKind.SET, first).change.waiting == ()
+    (tmp_path / "a" / "denied").mkdir()
+    denied = frozenset({os.fsencode(tmp_path / "a" / "denied")})
+    assert wall.order(OrderKind.SET, first._replace(denied=denied)).change.lost == (first.path,)
+    assert wall.ended() == WARDEN_LOST
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -212,14 +218,6 @@ def test_roots_that_cannot_be_enforced_are_left_out_or_read_only(tmp_path: Path)
         assert [(each.path, each.reason) for each in report.change.failed] == [
             (outer.path, HOLDS_HIDDEN)
         ]
-
-
-def test_a_denial_inside_a_root_ends_the_program(tmp_path: Path, wall: StaticTestWall) -> None:
-    (tmp_path / "a" / "denied").mkdir()
-    denied = frozenset({os.fsencode(tmp_path / "a" / "denied")})
-    root = make_root(tmp_path / "a")
-    assert wall.order(OrderKind.SET, root._replace(denied=denied)).change.lost == (root.path,)
-    assert wall.ended() == WARDEN_LOST
 
 
 def test_another_folder_at_the_path_of_a_root_is_not_reached(tmp_path: Path) -> None:

@@ -213,41 +213,33 @@ def test_a_worktree_inside_a_checkout_that_cannot_be_shown_fails_for_the_same_re
     ]
 
 
-def test_a_repository_inside_a_root_keeps_its_own_protection(tmp_path: Path, wall: Wall) -> None:
+def test_a_repository_inside_a_root_has_its_own_protection_and_its_denial_reaches_a_program(
+    tmp_path: Path, wall: Wall
+) -> None:
     outer, inner = make_root(tmp_path / "a"), make_root(tmp_path / "a" / "b")
     subprocess.run(["git", "init", "-q", tmp_path / "a" / "b"], check=True)
     assert wall.order(OrderKind.SET, outer, inner).shown == 2
     assert wall.error_of(f"append('{tmp_path}/a/b/.git/config')") == "EROFS"
-
-
-def test_a_denial_inside_a_root_reaches_a_program_in_that_folder(
-    tmp_path: Path, wall: Wall
-) -> None:
-    root = make_root(tmp_path / "a")
-    make_root(tmp_path / "a" / "b")
-    wall.order(OrderKind.SET, root)
     wall.run(f"os.chdir('{tmp_path}/a/b')")
-    denied = frozenset({os.fsencode(tmp_path / "a" / "b")})
-    assert wall.order(OrderKind.SET, root._replace(denied=denied)).masked == 1
+    denied = frozenset({inner.path})
+    assert wall.order(OrderKind.SET, outer._replace(denied=denied)).masked == 1
     assert wall.error_of("read('file')") == "EACCES"
     assert wall.run(f"result = os.listdir('{tmp_path}/a/b')") == []
     wall.run(f"read('{tmp_path}/a/file')")
 
 
-def test_a_replaced_folder_is_not_shown(tmp_path: Path, wall: Wall) -> None:
+def test_a_root_that_is_replaced_or_gone_is_not_shown_until_it_is_back(
+    tmp_path: Path, wall: Wall
+) -> None:
     root = make_root(tmp_path / "a")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), Access.READ)
+    assert [each.path for each in wall.order(OrderKind.SET, linked).change.failed] == [linked.path]
     other = root._replace(identity=FolderIdentity(1, 1, None, 1))
     report = wall.order(OrderKind.SET, other)
     assert [(each.path, each.reason) for each in report.change.failed] == [
         (root.path, "another folder is there now")
     ]
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), Access.READ)
-    assert [each.path for each in wall.order(OrderKind.SET, linked).change.failed] == [linked.path]
-
-
-def test_a_root_that_could_not_be_shown_is_attempted_again(tmp_path: Path, wall: Wall) -> None:
-    root = make_root(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / "elsewhere")
     assert [each.path for each in wall.order(OrderKind.SET, root).change.failed] == [root.path]
     (tmp_path / "elsewhere").rename(tmp_path / "a")

@@ -129,26 +129,20 @@ def test_without_placeholders_git_inside_removes_them(world: World) -> None:
     assert world.lost(*trees) == trees
 
 
-def test_worktrees_below_denied_projects_are_kept(world: World) -> None:
+def test_worktrees_below_denied_projects_are_kept_also_one_that_appears_later(
+    world: World,
+) -> None:
     itself, inside = world.main / "own", world.main / "group" / "sub" / "w"
     trees = [world.add(itself), world.add(inside)]
     wall = world.wall(root(world.main, denied=(itself, world.main / "group")))
+    trees.append(world.add(world.main / "group" / "late"))
+    until(lambda: wall.error_of(f"os.stat('{trees[-1]}/.git')") == "")
     world.prune(wall)
     assert world.lost(*trees) == []
     assert wall.error_of(f"read('{inside}/staged')") == "ENOENT"
     # After the denial has ended, the placeholder is not in the way.
     wall.order(OrderKind.SET, root(world.main))
     assert wall.run(f"result = read('{inside}/staged').decode()") == "w"
-
-
-def test_a_worktree_in_a_denied_project_that_appears_later_is_kept(world: World) -> None:
-    denied = world.main / "group"
-    denied.mkdir()
-    wall = world.wall(root(world.main, denied=(denied,)))
-    tree = world.add(denied / "w")
-    until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "")
-    world.prune(wall)
-    assert world.lost(tree) == []
 
 
 @pytest.mark.parametrize("is_moved", [False, True])

@@ -13,7 +13,7 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.proxy.bridge.session import BridgeSession, ProtocolVersionMismatch
 from rootsd.wire.hello import Hello, ScopeRefused
 from rootsd.wire.requested_scope import RequestedScope
-from support.bridges import INITIALIZE, fault, notice, reply, request
+from support.bridges import INITIALIZE, META_2026, fault, notice, reply, request
 
 Message = dict[str, Any]
 ACCEPTED = {
@@ -78,16 +78,17 @@ def moved(session: BridgeSession) -> bytes:
     return hear(session, reply(asked[0]["id"], ACCEPTED))[1]
 
 
-def test_the_first_daemon_gets_nothing_without_a_hello() -> None:
+def test_only_queued_requests_go_to_the_first_daemon_without_a_hello() -> None:
     session = BridgeSession()
     assert session.forwards
     assert session.connected() == (b"", b"")
-
-
-def test_queued_requests_go_to_the_first_daemon() -> None:
     session = BridgeSession()
     say(session, request(1, "ping"), request(2, "unheard/of"), forwarded=False)
-    assert session.connected().to_daemon == request(1, "ping") + request(2, "unheard/of")
+    assert not session.is_full
+    say(session, *(request(f"{n}", "ping") for n in range(254)), forwarded=False)
+    assert session.is_full
+    sent = session.connected().to_daemon
+    assert sent.startswith(request(1, "ping") + request(2, "unheard/of"))
 
 
 def test_an_unfinished_handshake_stays_unfinished() -> None:
@@ -251,11 +252,13 @@ def test_a_hello_without_a_scope_delays_nothing(hello: Hello) -> None:
 def test_requests_wait_until_each_daemon_confirms_the_scope() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(names=("api",))))
     say(session, request(0, "initialize", INITIALIZE), forwarded=False)
-    for _ in range(2):
+    start = {"anchor": "a", "approvals": 7}
+    for begun in (None, start):  # the next daemon learns when the session began
         assert not session.forwards
         hello = session.connected().to_daemon
         assert methods(hello) == ["rootsd/hello"]
-        _, asked = answer_all(session, hello)
+        assert messages(hello)[0]["params"].get("start") == begun
+        _, asked = answer_all(session, hello, rootsd_hello={"version": 1, "start": start})
         assert methods(asked) == ["initialize"]
         answer_all(session, asked, initialize=ACCEPTED)
         assert session.forwards
@@ -289,6 +292,25 @@ def test_a_stream_awaits_an_answer_only_until_it_is_open() -> None:
     assert not session.awaits_answers
     assert session.fail_all(GONE) == b""
     assert reply(5, {}) == hear(session, reply(5, {}))[0]
+
+
+def test_a_stream_is_reopened_under_its_id_and_then_changes_are_announced() -> None:
+    session = BridgeSession()
+    wanted = {"resourcesListChanged": True, "resourceSubscriptions": [API]}
+    listen = request("s", "subscriptions/listen", {"_meta": META_2026, "notifications": wanted})
+    meta = {"io.modelcontextprotocol/subscriptionId": "s"}
+    told = {"_meta": meta, "notifications": wanted}
+    opened = notice("notifications/subscriptions/acknowledged", told)
+    say(session, listen)
+    assert hear(session, opened) == (opened, b"")
+    session.connection_lost()
+    assert session.connected().to_daemon == listen
+    news = messages(hear(session, opened)[0])
+    assert [(each["method"], each["params"]["_meta"]) for each in news] == [
+        ("notifications/resources/list_changed", meta),
+        ("notifications/resources/updated", meta),
+    ]
+    assert news[1]["params"]["uri"] == API
 
 
 def test_an_oversized_line_is_answered_without_an_id() -> None:

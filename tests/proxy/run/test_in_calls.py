@@ -49,20 +49,6 @@ def test_a_server_that_is_known_to_ask_in_calls_is_neither_held_nor_restarted() 
         assert not harness.out.restart_requested
 
 
-def test_it_gets_current_roots_even_if_they_were_outdated_at_the_call() -> None:
-    harness = SessionHarness(API, WEB, profile=ServerProfile.IN_CALLS)
-    harness.shake_hands()
-    harness.announce()
-    harness.is_daemon_there = False
-    harness.client(call(1))
-    harness.server(request(0, "roots/list"))
-    assert [each["id"] for each in harness.to_server()] == [1]
-    harness.approved, harness.is_daemon_there = (WEB,), True
-    harness.client()
-    (answer,) = (each for each in harness.to_server() if "result" in each)
-    assert paths(answer["result"]) == ["/src/web"]
-
-
 QUESTION = {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}}
 
 

@@ -35,17 +35,6 @@ def test_messages_not_about_roots_pass_unchanged(line: bytes) -> None:
     assert harness.raw_to_client() == line + b"\n"
 
 
-def test_other_server_requests_and_their_responses_pass_unchanged() -> None:
-    harness = SessionHarness(API)
-    harness.shake_hands({"sampling": {}, "elicitation": {}})
-    asked = request(0, "sampling/createMessage", {"messages": [], "maxTokens": 1.0})
-    harness.server(asked)
-    assert harness.raw_to_client() == asked
-    answer = b'{"result":{"x":1.0},"id":0,"jsonrpc":"2.0"}\n'
-    harness.client(answer)
-    assert harness.raw_to_server() == answer
-
-
 def test_long_responses_pass_unread_and_close_their_requests() -> None:
     harness = SessionHarness(API)
     harness.shake_hands()

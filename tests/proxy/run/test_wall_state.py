@@ -106,31 +106,20 @@ def test_a_root_needs_the_view_and_the_kernel(
     assert set(roots_of(state)) == {each.text for each in view & mounted}
 
 
+CHANGES = WallState(shown(API), frozenset([API.path]), is_changing=True)
+
+
 @pytest.mark.parametrize("profile", ServerProfile)
-def test_calls_wait_while_the_kernel_changes(profile: ServerProfile) -> None:
+@pytest.mark.parametrize("meanwhile", [CHANGES, settled(shown(API))._replace(is_away=True)])
+def test_calls_wait_while_the_kernel_changes_and_while_no_daemon_is_there(
+    profile: ServerProfile, meanwhile: WallState
+) -> None:
     harness = SessionHarness(API, WEB, profile=profile)
     harness.session.wall_changed(settled(shown(API, WEB)), 0, harness.now)
     harness.shake_hands()
     harness.wait(60)
-    harness.session.wall_changed(
-        WallState(shown(API), frozenset([API.path]), is_changing=True), 0, harness.now
-    )
+    harness.session.wall_changed(meanwhile, 0, harness.now)
     harness.approve(API)
-    harness.client(call(1))
-    harness.wait(60)
-    assert harness.to_server() == []
-    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
-    assert [each["id"] for each in harness.to_server()] == [1]
-
-
-@pytest.mark.parametrize("profile", ServerProfile)
-def test_calls_and_questions_wait_while_no_daemon_is_there(profile: ServerProfile) -> None:
-    harness = SessionHarness(API, profile=profile)
-    harness.session.wall_changed(settled(shown(API)), 0, harness.now)
-    harness.shake_hands()
-    harness.wait(60)
-    away = settled(shown(API))._replace(is_away=True)
-    harness.session.wall_changed(away, 0, harness.now)
     harness.client(call(1))
     harness.wait(60)
     assert harness.to_server() == []
