@@ -10,12 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
 
 from rootsd.__main__ import LIBRARY_PATH
 from rootsd.processes.own_program import COMMAND_NAME
+from support.sizes import Sizes
 
 TOP = Path(__file__).parent.parent.parent
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -127,18 +129,23 @@ def run(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 def test_no_variable_names_code_for_a_command(
-    installed: Installation, attack: Attack, rootsd_dir: Path, words: tuple[str, ...]
+    installed: Installation, attack: Attack, rootsd_dir: Path, sizes: Sizes
 ) -> None:
-    usual = run(installed.link, words, {}, rootsd_dir.parent)
-    assert b"Traceback" not in usual.stderr
-    for name, variables in attack.environments().items():
-        done = run(installed.link, words, variables, attack.folder)
+    usual: dict[tuple[str, ...], subprocess.CompletedProcess[bytes]] = {
+        words: run(installed.link, words, {}, rootsd_dir.parent) for words in COMMANDS
+    }
+    assert not any(b"Traceback" in done.stderr for done in usual.values())
+    environments = attack.environments()
+    every = [*product(environments, COMMANDS)]
+    for name, words in sizes.pick(
+        test=[*zip(environments, cycle(COMMANDS), strict=False)], check=every, soak=every
+    ):
+        done = run(installed.link, words, environments[name], attack.folder)
         assert (done.returncode, done.stdout, done.stderr) == (
-            usual.returncode, usual.stdout, usual.stderr,
-        ), name  # fmt: skip
-        assert not attack.mark.exists(), name
+            usual[words].returncode, usual[words].stdout, usual[words].stderr,
+        ), (name, words)  # fmt: skip
+        assert not attack.mark.exists(), (name, words)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core import mount_plan
+from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.record import from_json, from_line, to_json, to_line
 from rootsd.core.wall import RevokePolicy, WallEngine
@@ -57,6 +58,13 @@ from support.preloaded import Process
 
 _CHANNEL = 3
 _LOADS = f"sys.path[:] = {sys.path!r}; import_module('support.walls')"
+
+
+def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
+    """Make a folder with a file, which is a root."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "file").write_text("text")
+    return ConfinedRoot(os.fsencode(path), access)
 
 
 class Weakness(Enum):

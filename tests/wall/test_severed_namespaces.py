@@ -27,7 +27,8 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST, Layer
 from support.polling import until
-from support.walls import Wall, Weakness
+from support.repositories import git, make_repository
+from support.walls import Wall, Weakness, make_root
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -124,12 +125,6 @@ def reached(wall: Wall) -> list[str]:
     return found
 
 
-def root_at(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "file").write_text("text")
-    return ConfinedRoot(os.fsencode(path), access)
-
-
 class Layout(NamedTuple):
     """Roots before and after a revoke. Then `file` in `root` must be gone.
 
@@ -144,15 +139,15 @@ class Layout(NamedTuple):
 
 
 def _below_a_folder(base: Path, _: Path) -> Layout:
-    return Layout((root_at(base / "root"),), (), base / "root")
+    return Layout((make_root(base / "root"),), (), base / "root")
 
 
 def _in_the_home_folder(base: Path, _: Path) -> Layout:
-    return Layout((root_at(base / "home" / "root"),), (), base / "home" / "root")
+    return Layout((make_root(base / "home" / "root"),), (), base / "home" / "root")
 
 
 def _in_tmp(_: Path, in_tmp: Path) -> Layout:
-    return Layout((root_at(in_tmp),), (), in_tmp)
+    return Layout((make_root(in_tmp),), (), in_tmp)
 
 
 def _protected(base: Path, _: Path) -> Layout:
@@ -161,39 +156,39 @@ def _protected(base: Path, _: Path) -> Layout:
 
 
 def _writable_in_a_read_only_root(base: Path, _: Path) -> Layout:
-    outer = root_at(base / "outer", Access.READ)
-    inner = root_at(base / "outer" / "a" / "inner")
+    outer = make_root(base / "outer", Access.READ)
+    inner = make_root(base / "outer" / "a" / "inner")
     return Layout((outer, inner), (outer,), base / "outer" / "a" / "inner", still="read")
 
 
 def _writable_that_becomes_read_only(base: Path, _: Path) -> Layout:
-    root = root_at(base / "home" / "root")
+    root = make_root(base / "home" / "root")
     after = root._replace(access=Access.READ)
     return Layout((root,), (after,), base / "home" / "root", still="read")
 
 
 def _inner_that_goes_with_the_outer_one(base: Path, _: Path) -> Layout:
-    roots = root_at(base / "home" / "root"), root_at(base / "home" / "root/a", Access.READ)
+    roots = make_root(base / "home" / "root"), make_root(base / "home" / "root/a", Access.READ)
     return Layout(roots, (), base / "home" / "root" / "a")
 
 
 def _outer_that_goes_without_the_inner_one(base: Path, _: Path) -> Layout:
-    inner = root_at(base / "home" / "root" / "a", Access.READ)
-    return Layout((root_at(base / "home" / "root"), inner), (inner,), base / "home" / "root")
+    inner = make_root(base / "home" / "root" / "a", Access.READ)
+    return Layout((make_root(base / "home" / "root"), inner), (inner,), base / "home" / "root")
 
 
 def _project_that_is_denied(base: Path, _: Path) -> Layout:
-    root, denied = root_at(base / "root"), base / "root" / "denied"
-    root_at(denied)
+    root, denied = make_root(base / "root"), base / "root" / "denied"
+    make_root(denied)
     after = root._replace(denied=frozenset({os.fsencode(denied)}))
     return Layout((root,), (after,), base / "root", "denied/file")
 
 
 def _root_in_a_denied_project(base: Path, _: Path) -> Layout:
     denied = base / "root" / "denied"
-    root_at(denied)
-    root = root_at(base / "root")._replace(denied=frozenset({os.fsencode(denied)}))
-    return Layout((root, root_at(denied / "inner")), (root,), denied / "inner")
+    make_root(denied)
+    root = make_root(base / "root")._replace(denied=frozenset({os.fsencode(denied)}))
+    return Layout((root, make_root(denied / "inner")), (root,), denied / "inner")
 
 
 LAYOUTS = (
@@ -279,16 +274,16 @@ def test_a_root_that_is_approved_again_after_a_move_is_lost_too(
     first, second = tmp_path / "home" / "first", tmp_path / "home" / "second"
     for without, weaknesses in (POINT_ONLY, FILTER_ONLY):
         wall = make_wall(without, weaknesses)
-        wall.order(OrderKind.SET, root_at(first))
+        wall.order(OrderKind.SET, make_root(first))
         sever(wall, first)
         wall.run("FIRST = REACHED")
         first.rename(second)
         wall.order(OrderKind.SET)
-        wall.order(OrderKind.SET, root_at(second))
+        wall.order(OrderKind.SET, make_root(second))
         assert "read a nested namespace" in sever(wall, second)
         wall.order(OrderKind.SET)
         second.rename(first)
-        wall.order(OrderKind.SET, root_at(first))
+        wall.order(OrderKind.SET, make_root(first))
         wall.order(OrderKind.SET)
         assert (reached(wall), wall.run("result = FIRST()")) == ([], [])
 
@@ -296,11 +291,9 @@ def test_a_root_that_is_approved_again_after_a_move_is_lost_too(
 def test_a_git_directory_of_a_worktree_is_lost_with_it(
     tmp_path: Path, make_wall: MakeWall
 ) -> None:
-    main, tree = tmp_path / "main", tmp_path / "home" / "tree"
-    subprocess.run(["git", "init", "-q", main], check=True)
-    subprocess.run(["git", "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
-    root = root_at(tree)._replace(shared_git=os.fsencode(main))
+    main, tree = make_repository(tmp_path / "main"), tmp_path / "home" / "tree"
+    git("worktree", "add", tree, cwd=main)
+    root = make_root(tree)._replace(shared_git=os.fsencode(main))
     for without, weaknesses in (POINT_ONLY, FILTER_ONLY):
         wall = make_wall(without, weaknesses)
         wall.order(OrderKind.SET, root)
@@ -313,8 +306,8 @@ def test_a_nested_root_that_was_removed_outside_takes_nothing_with_it(
     tmp_path: Path, make_wall: MakeWall
 ) -> None:
     """Its point went with its folder. What is left of it must still be taken away."""
-    outer = root_at(tmp_path / "outer")
-    inner = root_at(tmp_path / "outer" / "inner", Access.READ)
+    outer = make_root(tmp_path / "outer")
+    inner = make_root(tmp_path / "outer" / "inner", Access.READ)
     wall = make_wall()
     wall.order(OrderKind.SET, outer, inner)
     (tmp_path / "outer" / "inner" / "file").unlink()
@@ -325,7 +318,7 @@ def test_a_nested_root_that_was_removed_outside_takes_nothing_with_it(
 
 
 def test_a_point_that_cannot_be_removed_ends_the_wall(tmp_path: Path, make_wall: MakeWall) -> None:
-    root = root_at(tmp_path / "root")
+    root = make_root(tmp_path / "root")
     wall = make_wall(weaknesses=(Weakness.BUSY_POINT,))
     wall.order(OrderKind.SET, root)
     assert wall.order(OrderKind.SET).change.lost == (root.path,)
@@ -333,7 +326,7 @@ def test_a_point_that_cannot_be_removed_ends_the_wall(tmp_path: Path, make_wall:
 
 
 def test_a_lost_root_in_a_repair_ends_the_wall(tmp_path: Path, make_wall: MakeWall) -> None:
-    root = root_at(tmp_path / "root")
+    root = make_root(tmp_path / "root")
     (tmp_path / "root" / ".husky").mkdir()
     wall = make_wall(weaknesses=(Weakness.BUSY_POINT,))
     wall.order(OrderKind.SET, root)
@@ -351,7 +344,7 @@ def test_a_rewrite_of_git_settings_outside_stays_protected_in_every_namespace(
     root, config = tmp_path / "root", tmp_path / "root" / ".git" / "config"
     subprocess.run(["git", "init", "-q", root], check=True)
     wall = make_wall((Layer.MOUNT_CALLS,) if is_weak else ())
-    wall.order(OrderKind.SET, root_at(root))
+    wall.order(OrderKind.SET, make_root(root))
     before = sever(wall, root, ".git/config")
     assert [each for each in before if each.startswith("write")] == []
     for number in range(2):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST
 from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 from support.folder_identity import identity_of
+from support.repositories import git, make_repository
 from support.sizes import Sizes
-from support.walls import Interpreter, Refused, Wall
+from support.walls import Interpreter, Refused, Wall, make_root
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -78,12 +78,6 @@ class StaticTestWall(Wall):
 def wall(tmp_path: Path) -> Iterator[StaticTestWall]:
     with StaticTestWall(tmp_path, [make_root(tmp_path / "a")]) as wall:
         yield wall
-
-
-def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "file").write_text("text")
-    return ConfinedRoot(os.fsencode(path), access)
 
 
 def test_a_grant_waits_for_the_next_start_and_a_denial_inside_a_root_ends_the_program(
@@ -235,13 +229,10 @@ def test_another_folder_at_the_path_of_a_root_is_not_reached(tmp_path: Path) -> 
 
 
 def test_a_worktree_brings_its_repository_here_too(tmp_path: Path) -> None:
-    main = tmp_path / "main"
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run([*git, "init", "-q", main], check=True)
-    subprocess.run([*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
-    subprocess.run([*git, "-C", main, "worktree", "add", "-q", tmp_path / "tree"], check=True)
-    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), Access.READ_WRITE)
-    commit = [*git, "-C", os.fspath(tmp_path / "tree"), "commit", "-q", "--allow-empty", "-m", "2"]
+    main, folder = make_repository(tmp_path / "main"), tmp_path / "tree"
+    git("worktree", "add", folder, cwd=main)
+    tree = ConfinedRoot(os.fsencode(folder), Access.READ_WRITE)
+    commit = ["git", "-C", str(folder), "commit", "-q", "--allow-empty", "-m", "2"]
     run = f"subprocess.run({commit}, check=True, stderr=subprocess.DEVNULL)"
     shared = tree._replace(shared_git=os.fsencode(main), shared_git_identity=identity_of(main))
     with StaticTestWall(tmp_path, [shared]) as wall:

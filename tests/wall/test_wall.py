@@ -18,8 +18,9 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.folder_identity import identity_of
 from support.polling import until
+from support.repositories import git, make_repository
 from support.sizes import Sizes
-from support.walls import Refused, Wall, Weakness
+from support.walls import Refused, Wall, Weakness, make_root
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -31,12 +32,6 @@ def wall(tmp_path: Path) -> Iterator[Wall]:
     (tmp_path / "home").mkdir()
     with Wall(tmp_path / "state", tmp_path / "home") as wall:
         yield wall
-
-
-def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "file").write_text("text")
-    return ConfinedRoot(os.fsencode(path), access)
 
 
 def test_each_order_reaches_a_running_program(tmp_path: Path, wall: Wall) -> None:
@@ -64,9 +59,10 @@ def test_each_order_reaches_a_running_program(tmp_path: Path, wall: Wall) -> Non
 @pytest.fixture
 def checkout(tmp_path: Path) -> ConfinedRoot:
     """A root with a commit."""
+    make_repository(tmp_path / "main")
     root = make_root(tmp_path / "main")
-    for words in (("init", "-q"), ("add", "file"), ("commit", "-qm", "1")):
-        subprocess.run(["git", "-C", tmp_path / "main", *words], check=True)
+    git("add", "file", cwd=tmp_path / "main")
+    git("commit", "-m", "file", cwd=tmp_path / "main")
     return root
 
 
@@ -103,8 +99,8 @@ def test_a_worktree_inside_its_checkout_can_be_made_used_and_removed_while_it_is
             assert (tmp_path / "main" / ".worktrees" / "x").exists() is fails
             assert each.order(OrderKind.SET, checkout).shown == 1
             shutil.rmtree(tmp_path / "main" / ".worktrees", ignore_errors=True)
-            subprocess.run(["git", "-C", tmp_path / "main", "worktree", "prune"], check=True)
-            subprocess.run(["git", "-C", tmp_path / "main", "branch", "-qD", "x"], check=True)
+            git("worktree", "prune", cwd=tmp_path / "main")
+            git("branch", "-qD", "x", cwd=tmp_path / "main")
 
 
 def entry_of(path: Path) -> Path:
@@ -118,13 +114,13 @@ def test_a_worktree_inside_its_checkout_that_exists_at_the_start_can_be_removed(
 ) -> None:
     main, home = tmp_path / "main", tmp_path / "home"
     home.mkdir()
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", "../beside"], check=True)
+    git("worktree", "add", "-q", ".worktrees/x", cwd=main)
+    git("worktree", "add", "-q", "../beside", cwd=main)
     weak = [Weakness.CLOSED_WORKTREES] if is_weak else []
     roots = [checkout, worktree_in(checkout)]
     with Wall(tmp_path / "state", home, roots, weaknesses=weak) as wall:
         # A rewrite of the settings outside makes the warden look again.
-        subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+        git("config", "a.b", "1", cwd=main)
         until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
         status = git_inside(wall, checkout.path, "worktree", "remove", ".worktrees/x")
         assert (status != 0) is is_weak
@@ -139,8 +135,8 @@ def test_a_working_directory_survives_new_worktrees_and_a_rewrite_of_the_setting
     wall.order(OrderKind.SET, checkout)
     wall.run(f"os.chdir('{main}')")
     for path in (".worktrees/x", "../beside"):
-        subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
-    subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+        git("worktree", "add", "-q", path, cwd=main)
+    git("config", "a.b", "1", cwd=main)
     until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
     until(lambda: wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS")
     wall.run("read('file')")
@@ -152,7 +148,7 @@ def test_the_entry_of_a_worktree_that_a_program_cannot_write_cannot_be_changed(
     """Git outside reads which settings to use from there."""
     main, tree = tmp_path / "main", worktree_in(checkout)
     path = main / ".worktrees" / "x"
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    git("worktree", "add", "-q", path, cwd=main)
     append = f"append('{entry_of(path)}/commondir')"
     denied = checkout._replace(denied=frozenset({tree.path}))
     for roots in (
@@ -176,7 +172,7 @@ def test_the_entry_of_a_worktree_is_closed_once_the_worktree_becomes_read_only(
 ) -> None:
     main, tree = tmp_path / "main", worktree_in(checkout)
     path = main / ".worktrees" / "x"
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    git("worktree", "add", "-q", path, cwd=main)
     wall.order(OrderKind.SET, checkout, tree)
     wall.run(f"os.chdir('{main}')")
     wall.order(OrderKind.SET, checkout, tree._replace(access=Access.READ))
@@ -188,7 +184,7 @@ def test_a_worktree_inside_its_checkout_stays_when_the_checkout_goes(
     tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:
     main, tree = tmp_path / "main", worktree_in(checkout)
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
+    git("worktree", "add", "-q", ".worktrees/x", cwd=main)
     wall.order(OrderKind.SET, checkout, tree)
     wall.run(f"os.chdir('{main}/.worktrees')")
     report = wall.order(OrderKind.SET, tree)
@@ -217,7 +213,7 @@ def test_a_repository_inside_a_root_has_its_own_protection_and_its_denial_reache
     tmp_path: Path, wall: Wall
 ) -> None:
     outer, inner = make_root(tmp_path / "a"), make_root(tmp_path / "a" / "b")
-    subprocess.run(["git", "init", "-q", tmp_path / "a" / "b"], check=True)
+    git("init", tmp_path / "a" / "b")
     assert wall.order(OrderKind.SET, outer, inner).shown == 2
     assert wall.error_of(f"append('{tmp_path}/a/b/.git/config')") == "EROFS"
     wall.run(f"os.chdir('{tmp_path}/a/b')")
@@ -269,7 +265,7 @@ def test_a_protection_comes_back_after_the_file_was_replaced_outside(
     tmp_path: Path, wall: Wall, sizes: Sizes
 ) -> None:
     root = make_root(tmp_path / "a")
-    subprocess.run(["git", "init", "-q", tmp_path / "a"], check=True)
+    git("init", tmp_path / "a")
     wall.order(OrderKind.SET, root)
     config = tmp_path / "a" / ".git" / "config"
     for number in range(sizes.pick(test=5, check=50, soak=2_000)):
@@ -285,7 +281,7 @@ def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
     tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:
     main, tree = tmp_path / "main", tmp_path / "tree"
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
+    git("worktree", "add", "-q", tree, cwd=main)
     root = ConfinedRoot(os.fsencode(tree), Access.READ_WRITE)
     wall.order(OrderKind.SET, root)
     assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
@@ -302,7 +298,7 @@ def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
     tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:
     main, tree = tmp_path / "main", tmp_path / "tree"
-    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
+    git("worktree", "add", "-q", tree, cwd=main)
     root = ConfinedRoot(
         os.fsencode(tree), Access.READ_WRITE, shared_git=checkout.path,
         shared_git_identity=identity_of(main),

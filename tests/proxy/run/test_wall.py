@@ -195,10 +195,13 @@ def test_a_workspace_gets_roots_approved_while_the_session_runs(person: Person) 
         assert read(client, 3, gamma) == ("refused", ["alpha"])
 
 
-def test_without_the_wall_a_denied_folder_is_read(person: Person) -> None:
+def test_without_the_wall_a_denied_folder_is_read_and_the_root_around_it_withheld(
+    person: Person,
+) -> None:
     with started(line(), HOME=str(person.home)) as client:
         client.shake_hands()
         assert wrong_answers(person, client) == ROUNDS
+        assert read(client, 101, secret_in(person)) == ("secret", ["no-approved-roots"])
 
 
 @pytest.mark.parametrize("flags", [("--confine",), ("--confine", "--static"), ("--no-confine",)])
@@ -312,22 +315,6 @@ def test_a_denied_folder_outside_the_roots_is_gone_from_what_a_server_sees_of_th
             until(lambda: said(tool / "NOTE") == "tool")
 
 
-def test_without_the_wall_a_root_with_a_denied_project_is_withheld(person: Person) -> None:
-    secret = secret_in(person)
-    with started(line(), HOME=str(person.home)) as client:
-        client.shake_hands()
-        assert read(client, 1, secret) == ("secret", ["no-approved-roots"])
-
-
-def test_a_root_that_the_wall_hides_is_not_listed(person: Person) -> None:
-    person.rootsd("approve", "beta")
-    hidden = ("--confine", "--hide", str(person.parent / "beta"))
-    with started(line(*hidden), HOME=str(person.home)) as client:
-        client.shake_hands()
-        assert read(client, 1, person.parent / "beta" / "NOTE") == ("refused", ["alpha"])
-        assert f"not shown\ts\t{client.process.pid}" in person.rootsd("status")
-
-
 def test_the_folder_that_stands_for_no_roots_is_there_and_empty(person: Person) -> None:
     person.rootsd("forget", "alpha")
     with started(line("--confine"), HOME=str(person.home)) as client:
@@ -337,11 +324,14 @@ def test_the_folder_that_stands_for_no_roots_is_there_and_empty(person: Person) 
 
 
 def test_the_options_of_the_wall_are_those_of_confine(person: Person) -> None:
-    home = person.home
+    """A root that they hide is not listed."""
+    person.rootsd("approve", "beta")
+    home, beta = person.home, person.parent / "beta"
     shown, kept, hidden = home / "shown", home / "kept", home / "src/alpha/NOTE"
     for path in (shown, kept):
         path.write_text(path.name)
-    flags = ("--no-network", "--read", str(shown), f"--keep={kept}", "--hide", str(hidden))
+    hide = ("--hide", str(hidden), "--hide", str(beta))
+    flags = ("--no-network", "--read", str(shown), f"--keep={kept}", *hide)
     with started(line("--confine", *flags), HOME=str(person.home)) as client:
         client.shake_hands()
         assert read(client, 1, shown)[0] == "shown"
@@ -349,7 +339,9 @@ def test_the_options_of_the_wall_are_those_of_confine(person: Person) -> None:
         assert read(client, 3, hidden)[0] == ""
         interfaces = str(read(client, 4, Path("/proc/net/dev"))[0])
         assert [each.split(":")[0].strip() for each in interfaces.splitlines()[2:]] == ["lo"]
+        assert read(client, 5, beta / "NOTE") == ("refused", ["alpha"])
         assert "no network" in person.rootsd("status")
+        until(lambda: f"not shown\ts\t{client.process.pid}" in person.rootsd("status"))
 
 
 def test_a_server_may_make_its_own_sandbox_if_an_option_says_so(person: Person) -> None:

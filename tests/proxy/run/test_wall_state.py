@@ -38,7 +38,7 @@ from rootsd.wall.session.view_feed import FollowedView, WallSubscription
 from rootsd.wire.feed import CHANGE_METHOD, FOLLOW_ID, Changed
 from rootsd.wire.jsonrpc import Notification, Response, encode
 from support.bridges import reply, request
-from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
+from support.run_session_harness import API, DOCS, WEB, SessionHarness, call, paths
 from support.sent_view import SentView
 
 DENIED = b"/src/api/secret"
@@ -140,6 +140,26 @@ def test_the_server_is_notified_of_what_the_kernel_shows() -> None:
     assert harness.to_server() == [], "the kernel does not show it yet"
     harness.session.wall_changed(settled(view), 0, harness.now)
     assert [each["method"] for each in harness.to_server()] == ["notifications/roots/list_changed"]
+
+
+def test_a_replaced_root_is_sent_again_once_the_warden_has_verified_it() -> None:
+    harness = SessionHarness(API, WEB)
+    view = shown(API, WEB)
+    harness.session.wall_changed(settled(view), 0, harness.now)
+    harness.shake_hands()
+    harness.is_daemon_there = False  # the wall answers
+
+    def told() -> list[str]:
+        harness.server(request("q", "roots/list"))
+        harness.session.wall_changed(settled(view), 1, harness.now)
+        (answer,) = (each for each in harness.to_server() if "result" in each)
+        return paths(answer["result"])
+
+    assert told() == ["/src/api", "/src/web"]
+    harness.disk.replaced[API.path] += 1
+    assert told() == ["/src/web"]
+    view = shown(API, WEB, DOCS)
+    assert told() == ["/src/api", "/src/docs", "/src/web"]
 
 
 # The wall itself, with a warden and a daemon that the test plays.

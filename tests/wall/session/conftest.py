@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import ConfinedRoot
 from support.roots_publisher import RootsPublisher
 
 
@@ -23,3 +26,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
     with RootsPublisher(tmp_path / "rootsd") as publisher:
         yield publisher
+
+
+@pytest.fixture
+def root(tmp_path: Path, publisher: RootsPublisher) -> ConfinedRoot:
+    """A folder with a file, which is published."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_text("text\n")
+    root = ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
+    publisher.publish(root)
+    return root

@@ -12,7 +12,6 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from support import preloaded
 from support.polling import until
@@ -20,16 +19,9 @@ from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 from support.unread_errors import ROOTSD, UnreadErrors, started_unread
 
-pytestmark = [pytest.mark.needs("wall")]
+pytestmark = [pytest.mark.needs("wall"), pytest.mark.usefixtures("publisher")]
 
 _HANG_GUARD_S = 120
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> ConfinedRoot:
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "file").write_text("text\n")
-    return ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
 
 
 def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -45,17 +37,13 @@ def start(cwd: Path, *words: str) -> pexpect.spawn[str]:
     )  # fmt: skip
 
 
-def test_a_name_cannot_control_the_terminal(
-    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path
-) -> None:
-    publisher.publish(root)
+def test_a_name_cannot_control_the_terminal(root: ConfinedRoot, tmp_path: Path) -> None:
     done = confine("--", "no-such\x1b]0;title\x07", cwd=tmp_path / "root")
     assert done.returncode == 127
     assert "no-such" in done.stderr
     assert done.stderr.replace("\n", "").isprintable()
 
 
-@pytest.mark.usefixtures("publisher")
 @pytest.mark.parametrize("kind", [UnreadErrors.NO_READER, UnreadErrors.FULL_PIPE])
 def test_a_program_starts_if_nobody_reads_what_confine_says(kind: UnreadErrors) -> None:
     with started_unread(kind, (*ROOTSD, "confine", "--", "echo", "started")) as client:
@@ -66,7 +54,6 @@ def test_a_program_starts_if_nobody_reads_what_confine_says(kind: UnreadErrors) 
 def test_a_program_gets_its_folder_and_its_status_comes_back(
     publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path
 ) -> None:
-    publisher.publish(root)
     done = confine("--", "sh", "-c", "cat file; ls ..; exit 7", cwd=tmp_path / "root")
     assert (done.returncode, done.stdout) == (7, "text\nhome\nroot\nrootsd\n")
     assert "the network" in done.stderr
@@ -82,19 +69,12 @@ def test_a_program_gets_its_folder_and_its_status_comes_back(
      (("sh", "-c", "exit 7"), 7)],
 )  # fmt: skip
 def test_the_exit_statuses_are_those_of_a_shell(
-    publisher: RootsPublisher,
-    home: Path,
-    words: tuple[str, ...],
-    status: int,
-    flags: tuple[str, ...],
+    home: Path, words: tuple[str, ...], status: int, flags: tuple[str, ...]
 ) -> None:
     assert confine(*flags, "--", *words, cwd=home).returncode == status
 
 
-def test_the_view_is_printed_with_reasons(
-    publisher: RootsPublisher, root: ConfinedRoot, home: Path, tmp_path: Path
-) -> None:
-    publisher.publish(root)
+def test_the_view_is_printed_with_reasons(root: ConfinedRoot, home: Path, tmp_path: Path) -> None:
     done = confine("--show", "--read", str(home), cwd=home)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [str(tmp_path / "root"), "writable", "an approved root"] in rows
@@ -127,7 +107,7 @@ def test_a_denial_wins_over_an_option_and_the_start_says_so(
 
 
 def test_the_environment_leads_to_no_socket_outside(
-    publisher: RootsPublisher, home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
     monkeypatch.setenv("TMPDIR", str(home))
@@ -140,7 +120,7 @@ def test_the_environment_leads_to_no_socket_outside(
 
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_kept_changes_stay_with_the_name_and_not_outside(
-    publisher: RootsPublisher, home: Path, flags: tuple[str, ...]
+    home: Path, flags: tuple[str, ...]
 ) -> None:
     (home / ".agent").mkdir()
     (home / ".agent" / "state").write_text("outside\n")
@@ -153,17 +133,14 @@ def test_kept_changes_stay_with_the_name_and_not_outside(
 
 
 def test_a_hidden_path_is_empty_inside_a_root(
-    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path, home: Path
+    root: ConfinedRoot, tmp_path: Path, home: Path
 ) -> None:
-    publisher.publish(root)
     hidden = str(tmp_path / "root" / "file")
     assert confine("--hide", hidden, "--", "cat", hidden, cwd=home).stdout == ""
 
 
 @pytest.mark.parametrize("number", ["0", "1", "2"])
-def test_a_program_never_gets_a_folder_as_a_standard_file(
-    publisher: RootsPublisher, home: Path, number: str
-) -> None:
+def test_a_program_never_gets_a_folder_as_a_standard_file(home: Path, number: str) -> None:
     """It could list the folder. Python itself refuses to start with one."""
     flag = home / "started"
     command = (
@@ -176,9 +153,7 @@ def test_a_program_never_gets_a_folder_as_a_standard_file(
     assert not flag.exists()
 
 
-def test_a_wall_in_a_wall_is_refused(
-    publisher: RootsPublisher, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wall_in_a_wall_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOTSD_CONFINED", "agent")
     done = confine("--", "true", cwd=home)
     assert done.returncode == 7
@@ -188,6 +163,7 @@ def test_a_wall_in_a_wall_is_refused(
 def test_live_changes_and_the_loss_of_the_daemon_reach_the_program(
     publisher: RootsPublisher, root: ConfinedRoot, home: Path, tmp_path: Path
 ) -> None:
+    publisher.publish()
     shell = start(home, "bash", "--norc", "-i")
     shell.expect_exact("$ ")
     shell.sendline(f"until [ -e {tmp_path}/root ]; do :; done; echo up-$((1+1))")
@@ -207,7 +183,7 @@ def test_live_changes_and_the_loss_of_the_daemon_reach_the_program(
     assert shell.exitstatus == 3
 
 
-def test_a_terminal_behaves_as_without_a_wall(publisher: RootsPublisher, home: Path) -> None:
+def test_a_terminal_behaves_as_without_a_wall(home: Path) -> None:
     shell = start(home, "bash", "--norc", "-i")
     shell.expect_exact("$ ")
     shell.sendline("stty size")
@@ -228,9 +204,7 @@ def test_a_terminal_behaves_as_without_a_wall(publisher: RootsPublisher, home: P
     assert shell.exitstatus == 7
 
 
-def test_a_program_that_is_stopped_gives_the_shell_back(
-    publisher: RootsPublisher, home: Path
-) -> None:
+def test_a_program_that_is_stopped_gives_the_shell_back(home: Path) -> None:
     environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
     shell = pexpect.spawn(
         "bash", ["--norc", "-i"], cwd=str(home), env=environment, encoding="utf-8",
@@ -249,7 +223,7 @@ def test_a_program_that_is_stopped_gives_the_shell_back(
     shell.close(force=True)
 
 
-def test_a_signal_to_the_front_reaches_the_program(publisher: RootsPublisher, home: Path) -> None:
+def test_a_signal_to_the_front_reaches_the_program(home: Path) -> None:
     front = subprocess.Popen(
         [sys.executable, "-m", "rootsd", "confine", "--", "sh", "-c",
          "trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done"],
@@ -264,7 +238,7 @@ def test_a_signal_to_the_front_reaches_the_program(publisher: RootsPublisher, ho
 
 @pytest.mark.parametrize("flag", ["--ssh-agent", "--gpg", "--docker"])
 def test_an_option_without_its_socket_says_so(
-    publisher: RootsPublisher, home: Path, flag: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, flag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SSH_AUTH_SOCK", "GNUPGHOME"):
         monkeypatch.delenv(name, raising=False)
@@ -283,9 +257,8 @@ def repository_of(root: ConfinedRoot) -> Path:
 
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_a_link_left_in_a_git_directory_is_removed_and_named(
-    publisher: RootsPublisher, root: ConfinedRoot, flags: tuple[str, ...]
+    root: ConfinedRoot, flags: tuple[str, ...]
 ) -> None:
-    publisher.publish(root)
     link = repository_of(root)
     done = confine(*flags, "--", "ln", "-s", "/elsewhere", str(link), cwd=link.parent.parent)
     assert done.returncode == 0
@@ -310,10 +283,7 @@ def started_with_a_link(link: Path) -> tuple[subprocess.Popen[bytes], int]:
 
 
 @pytest.mark.parametrize("victim", ["front", "warden"])
-def test_the_link_is_removed_if_one_of_the_two_is_killed(
-    publisher: RootsPublisher, root: ConfinedRoot, victim: str
-) -> None:
-    publisher.publish(root)
+def test_the_link_is_removed_if_one_of_the_two_is_killed(root: ConfinedRoot, victim: str) -> None:
     link = repository_of(root)
     front, warden = started_with_a_link(link)
     with front:
@@ -324,9 +294,8 @@ def test_the_link_is_removed_if_one_of_the_two_is_killed(
 
 
 def test_if_both_are_killed_the_next_start_names_the_link(
-    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path
+    root: ConfinedRoot, tmp_path: Path
 ) -> None:
-    publisher.publish(root)
     link = repository_of(root)
     front, warden = started_with_a_link(link)
     with front:

@@ -17,13 +17,11 @@ import pexpect
 import psutil
 import pytest
 
-from rootsd.core.access import Access
 from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.terminal import read_now
 from rootsd.wall.view.standard_files import refused_kind
 from support.polling import until
-from support.roots_publisher import RootsPublisher
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -96,11 +94,8 @@ class UserShell:
 
 
 @pytest.fixture
-def root(tmp_path: Path, publisher: RootsPublisher) -> Path:
-    root = tmp_path / "root"
-    root.mkdir()
-    publisher.publish(ConfinedRoot(os.fsencode(root), Access.READ_WRITE))
-    return root
+def root(root: ConfinedRoot) -> Path:
+    return Path(os.fsdecode(root.path))
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pexpect
 import pytest
 
 import rootsd as rootsd_package
-from rootsd.core.access import Access
 from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import RevokePolicy
@@ -40,15 +39,6 @@ assert libc.prctl(22, ctypes.c_ulong(2), program, 0, 0) == 0
 os.execv(sys.argv[2], sys.argv[2:])
 """
 EPERM, ENOSPC = 1, 28
-
-
-@pytest.fixture
-def root(tmp_path: Path, publisher: RootsPublisher) -> ConfinedRoot:
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "file").write_text("text\n")
-    root = ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
-    publisher.publish(root)
-    return root
 
 
 def rootsd(*words: str, cwd: Path, refuse: int | None = None) -> subprocess.CompletedProcess[str]:
