@@ -23,7 +23,7 @@ from rootsd.core.model import (
 
 
 class ProjectObserved(Struct, frozen=True):
-    """A project is at `path`.
+    """A project is at `path`. The catalog keeps what follows from it, as an `ObservedState`.
 
     * `incomplete`: set while the repository is incomplete.
     * `named`: whether a person named the folder as a project. It then needs no marker.

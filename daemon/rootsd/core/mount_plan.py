@@ -72,9 +72,11 @@ SHOWN_FROM_OUTSIDE = frozenset(
 
 
 class FolderIdentity(NamedTuple):
-    """The facts that distinguish a folder from another one at its path."""
+    """The facts that distinguish a folder from another one at its path.
 
-    # It is the part of `core.model.Identity` that a warden compares. The rest is for the store.
+    It is the part of the approved identity that a warden compares, in a form that lean programs
+    can load.
+    """
 
     inode: int
     """The number of the inode, or 0 if it does not count on the file system."""

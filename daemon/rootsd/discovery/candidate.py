@@ -40,6 +40,9 @@ class Arrival(Enum):
 class CandidateResult:
     """The result of the checks of a candidate.
 
+    It is no `ProjectObserved` yet: the folder may be no project, or gone by now, and the engine
+    follows the links of a repository before it reports one.
+
     * `kind`: None if the folder is not a project.
     * `incomplete`: why the candidate was given up, or None if it is complete.
     * `identity`: the identity of the checked folder, or None if it could not be read.

@@ -47,8 +47,9 @@ def credentials_key() -> bytes:
 
 
 class FolderTraits(Struct, frozen=True):
-    """The properties of a folder. `zone` says what discovery may propose inside it.
+    """The properties of a folder that a snapshot keeps, in one byte.
 
+    `zone` says what discovery may propose inside it. A snapshot has no members of a workspace.
     `skipped` is that of `rootsd.disk.walk.WalkFolder`.
     """
 

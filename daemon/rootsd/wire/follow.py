@@ -116,7 +116,7 @@ class FollowRequest(ControlRequest, frozen=True):
 
 
 class SessionRootItem(TypedDict):
-    """A root that a session or a confined program has."""
+    """A root as a session or a confined program got it. Its project may differ by now."""
 
     name: str
     """Its name."""

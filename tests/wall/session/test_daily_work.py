@@ -294,7 +294,7 @@ def test_an_agent_without_a_limited_socket_is_described_as_it_is(
     said: list[str] = []
     for name in ("S.gpg-agent", "S.gpg-agent.extra"):
         (folder / name).touch()
-        said += daily_work(frozenset({Opening.GPG}), home, ()).opened.stays_open
+        said += daily_work(frozenset({Opening.GPG}), home, ()).stays_open
     assert "export, and delete" in said[0]
     assert "sign and decrypt" in said[1]
 

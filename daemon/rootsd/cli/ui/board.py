@@ -82,7 +82,10 @@ Row = ProjectRow | SessionRow
 
 
 class Board(Struct):
-    """Everything that the daemon has sent. `is_complete` is false while the first part arrives."""
+    """Everything that the daemon has sent, as its changes (`ScreenChange`) add up.
+
+    `is_complete` is false while the first part arrives.
+    """
 
     projects: dict[str, ProjectRow] = field(default_factory=dict)
     sessions: Sequence[SessionRow] = ()

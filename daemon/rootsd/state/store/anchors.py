@@ -370,7 +370,11 @@ _INODE_SIZE = 8
 
 
 class FileIdentity(Struct, frozen=True):
-    """The values that distinguish a file from a copy. `handle` is None if there is none."""
+    """The values that distinguish a file from a copy. `handle` is None if there is none.
+
+    It is no `Identity` of a folder, from which the facts are left out that do not last on a file
+    system: here, a file that cannot be compared is another one.
+    """
 
     inode: int
     born_ns: int

@@ -15,6 +15,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -45,32 +46,26 @@ _Z_BASE_32 = b"ybndrfg8ejkmcpqxot1uwisza345h769"
 _HASHED_BYTES = 15  # of SHA-1, as GnuPG takes them: 24 letters
 
 
-class WallPart(NamedTuple):
-    """Paths and variables that a program gets inside."""
-
-    entries: tuple[ViewEntry, ...] = ()
-    variables: Mapping[bytes, bytes] = MappingProxyType({})
-    stays_open: tuple[str, ...] = ()
-
-
 class DailyWork(NamedTuple):
-    """What the view has for daily work, and what it lacks.
+    """What the view has for daily work, or for one part of it, and what it lacks.
 
     `hints` are entries that any other entry may replace. `closed` names what the user has and the
     program has not, each with the option that opens it.
     """
 
-    opened: WallPart
-    hints: tuple[ViewEntry, ...]
-    closed: tuple[str, ...]
+    entries: tuple[ViewEntry, ...] = ()
+    hints: tuple[ViewEntry, ...] = ()
+    variables: Mapping[bytes, bytes] = MappingProxyType({})
+    stays_open: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 class _Part(NamedTuple):
     flag: Opening
     name: str
     is_outside: Callable[[bytes], bool]
-    open: Callable[[bytes], WallPart]
-    hint: Callable[[bytes], WallPart]
+    open: Callable[[bytes], DailyWork]
+    hint: Callable[[bytes], DailyWork]
 
 
 class _Stored(NamedTuple):
@@ -95,30 +90,26 @@ def daily_work(flags: frozenset[Opening], home: bytes, named: Iterable[bytes]) -
     `named` are the paths that a person shows by themselves. Raises RootsdError if a part that a
     flag names is not there.
     """
-    entries: list[ViewEntry] = []
-    hints: list[ViewEntry] = []
-    variables: dict[bytes, bytes] = {}
-    stays_open: list[str] = []
+    parts: list[DailyWork] = []
     closed: list[str] = []
     for part in _PARTS:
         if part.flag in flags:
-            found = part.open(home)
-            entries += found.entries
-            stays_open += found.stays_open
+            parts.append(part.open(home))
         elif part.is_outside(home):
-            found = part.hint(home)
-            hints += found.entries
+            parts.append(part.hint(home))
             closed.append(f"{part.name} ({part.flag.value})")
-        else:
-            continue
-        variables.update(found.variables)
     shown = tuple(named)
     for stored in _STORED:
         path = home + b"/" + stored.file.encode()
         if os.path.exists(path) and not any(contains(each, path) for each in shown):
             closed.append(f"{stored.name} (--read {stored.shown})")
-    opened = WallPart(tuple(entries), MappingProxyType(variables), tuple(stays_open))
-    return DailyWork(opened, tuple(hints), tuple(closed))
+    return DailyWork(
+        tuple(chain.from_iterable(part.entries for part in parts)),
+        tuple(chain.from_iterable(part.hints for part in parts)),
+        {name: value for part in parts for name, value in part.variables.items()},
+        tuple(chain.from_iterable(part.stays_open for part in parts)),
+        tuple(closed),
+    )
 
 
 def explain_missing(program: str) -> RootsdError:
@@ -137,7 +128,7 @@ def _has_ssh(home: bytes) -> bool:
     return os.path.isdir(home + b"/.ssh") or os.path.exists(os.environb.get(b"SSH_AUTH_SOCK", b""))
 
 
-def _open_ssh(home: bytes) -> WallPart:
+def _open_ssh(home: bytes) -> DailyWork:
     socket = os.environb.get(b"SSH_AUTH_SOCK", b"")
     if not os.path.exists(socket):
         raise RootsdError("--ssh-agent: SSH_AUTH_SOCK names no socket", "eval $(ssh-agent)")
@@ -153,11 +144,11 @@ def _open_ssh(home: bytes) -> WallPart:
         *_existing((folder + name for name in names), "--ssh-agent"),
     )
     sentence = "--ssh-agent: the program can use your ssh keys while it runs"
-    return WallPart(entries, {b"SSH_AUTH_SOCK": real}, (sentence,))
+    return DailyWork(entries, (), {b"SSH_AUTH_SOCK": real}, (sentence,))
 
 
-def _hint_ssh(home: bytes) -> WallPart:
-    return WallPart((_hint_file(home + b"/.ssh/config", _SSH_HINT),))
+def _hint_ssh(home: bytes) -> DailyWork:
+    return DailyWork(hints=(_hint_file(home + b"/.ssh/config", _SSH_HINT),))
 
 
 def _gpg_home(home: bytes) -> bytes:
@@ -168,7 +159,7 @@ def _has_gpg(home: bytes) -> bool:
     return os.path.isdir(_gpg_home(home) + b"/private-keys-v1.d")
 
 
-def _open_gpg(home: bytes) -> WallPart:
+def _open_gpg(home: bytes) -> DailyWork:
     """Show the agent where gpg looks for it inside, and the public keys.
 
     The agent's limited socket signs and decrypts, but exports and deletes no key.
@@ -193,11 +184,12 @@ def _open_gpg(home: bytes) -> WallPart:
     does = "sign and decrypt with your keys"
     if agent.endswith(_FULL_AGENT):
         does = "use, export, and delete your keys"
-    return WallPart(tuple(entries), {}, (f"--gpg: the program can {does} while it runs",))
+    sentence = f"--gpg: the program can {does} while it runs"
+    return DailyWork(tuple(entries), stays_open=(sentence,))
 
 
-def _hint_gpg(home: bytes) -> WallPart:
-    return WallPart((_hint_file(_gpg_home(home) + b"/gpg.conf", _GPG_HINT),))
+def _hint_gpg(home: bytes) -> DailyWork:
+    return DailyWork(hints=(_hint_file(_gpg_home(home) + b"/gpg.conf", _GPG_HINT),))
 
 
 def _gpg_socket_folder(home: bytes) -> bytes:
@@ -222,17 +214,17 @@ def _has_docker(home: bytes) -> bool:
     return _docker_socket(home) is not None
 
 
-def _open_docker(home: bytes) -> WallPart:
+def _open_docker(home: bytes) -> DailyWork:
     socket = _docker_socket(home)
     if socket is None:
         raise RootsdError("--docker: there is no socket of docker", "docker info")
     entry = ViewEntry(socket, ViewEntryKind.SOCKET, "--docker")
     sentence = "--docker: a container can read and change every file of this machine"
-    return WallPart((entry,), {b"DOCKER_HOST": _UNIX + socket}, (sentence,))
+    return DailyWork((entry,), (), {b"DOCKER_HOST": _UNIX + socket}, (sentence,))
 
 
-def _hint_docker(_home: bytes) -> WallPart:
-    return WallPart(variables={b"DOCKER_HOST": _DOCKER_HINT})
+def _hint_docker(_home: bytes) -> DailyWork:
+    return DailyWork(variables={b"DOCKER_HOST": _DOCKER_HINT})
 
 
 def _docker_socket(home: bytes) -> bytes | None:

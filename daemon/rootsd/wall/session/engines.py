@@ -50,7 +50,10 @@ class CannotConfine(RootsdError):
 
 
 class ViewRow(NamedTuple):
-    """A line of `confine --show`: a path, what it is inside, and the reason."""
+    """A line of `confine --show`: a path, what it is inside, and the reason.
+
+    It is no `ViewEntry`, because an engine may refuse or change what the view has.
+    """
 
     path: bytes
     kind: str

@@ -41,6 +41,7 @@ class ComposedView(NamedTuple):
 
     `variables` are to be set inside. `closed` names what the user has and the program has not,
     each with the option that opens it. `notes` are sentences about what a person named in vain.
+    Three fields are those of `DailyWork`, with what the rest of the view adds to them.
     """
 
     home: bytes
@@ -124,7 +125,7 @@ def compose(
         *_rootsd_entries(),
         *extra,
         *work.hints,
-        *work.opened.entries,
+        *work.entries,
         *named,
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
@@ -134,13 +135,13 @@ def compose(
         home,
         tuple(_without_repeats(entries)),
         hidden,
-        work.opened.variables,
+        work.variables,
         has_network,
         protects,
         options.on_revoke or settings.on_revoke,
         (
             *open_parts(options, guarantee, has_network=has_network, protects=protects),
-            *work.opened.stays_open,
+            *work.stays_open,
         ),
         (*work.closed, *([_PROTECTED] if protects else []), _BESIDE),
     )

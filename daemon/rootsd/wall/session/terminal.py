@@ -40,10 +40,11 @@ import termios
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
+from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.view.standard_files import is_in_pipeline
 
 _CHUNK = 1 << 16
@@ -63,30 +64,13 @@ _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
 
 
-class ProgramNews(Protocol):
-    """What the warden tells about its programs; see `rootsd.wall.kernel.warden.WardenNews`."""
-
-    @property
-    def state(self) -> PauseState:
-        """Whether the programs run, as the warden has told."""
-
-    def fileno(self) -> int:
-        """Return the descriptor to wait for, or -1 at the end."""
-
-    def take(self) -> list[PauseNews]:
-        """Return how the state has changed."""
-
-    def let_run(self) -> None:
-        """Ask the warden to let stopped programs run for a while."""
-
-
 def wait_for(waiter: int) -> int:
     """Wait for a program without a terminal, forward signals to it, and return its status."""
     _forward_signals(_SignalForwarder(waiter, None))
     return _status_of(waiter)
 
 
-def wait_with_news(waiter: int, news: ProgramNews, tell: Callable[[PauseNews], None]) -> int:
+def wait_with_news(waiter: int, news: WardenNews, tell: Callable[[PauseNews], None]) -> int:
     """Do the same, and call `tell` when the warden stops the program, and when it goes on."""
     forwarder = _SignalForwarder(waiter, news)
     _forward_signals(forwarder)
@@ -107,7 +91,7 @@ def _status_of(waiter: int) -> int:
 class _SignalForwarder:
     """Forwards the signals of this process to the waiter, as soon as the program can obey."""
 
-    def __init__(self, waiter: int, news: ProgramNews | None) -> None:
+    def __init__(self, waiter: int, news: WardenNews | None) -> None:
         self._waiter = waiter
         self._news = news
         self._held: list[int] = []
@@ -131,7 +115,7 @@ class _SignalForwarder:
 
 def _follow_news(
     waiter: int,
-    news: ProgramNews,
+    news: WardenNews,
     tell: Callable[[PauseNews], None],
     forwarder: _SignalForwarder,
 ) -> None:
@@ -191,7 +175,7 @@ class TerminalFront:
         waiter: int,
         user: UserTerminal,
         use: TerminalUse,
-        news: ProgramNews,
+        news: WardenNews,
         describe: Callable[[PauseNews], str],
     ) -> None:
         """Take the end of the channel of `CellOptions`, and the `use` that is in there.
