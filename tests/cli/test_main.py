@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import get_type_hints
 
 import click
 import pytest
 
 from rootsd.cli import commands
-from rootsd.cli.help_text import EXIT_STATUSES
 from rootsd.cli.main import ALIASES
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import verb_table
-from rootsd.core.errors import ErrorCode, Exit
 from rootsd.wire.registry import REQUEST_TYPES
 from support.control_requests import is_order
 from support.fake_daemon import (
-    Answer,
     FakeDaemon,
-    Objection,
     a_decision,
-    a_listing,
     a_status,
     an_item,
 )
-from support.sample_answers import ANSWERS
 from support.terminal import Shell
 
 EVERYWHERE = {
@@ -145,41 +138,4 @@ def test_a_hostile_word_cannot_reach_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell.run("\x1b[2J").err
 
 
-def refused_with(code: ErrorCode) -> Answer:
-    return Objection(code, "no")
-
-
 # The daemon's answer, and the command that then ends with this status.
-WAYS: Mapping[Exit, tuple[Mapping[str, Answer], tuple[str, ...]]] = {
-    Exit.OK: ({"check": ANSWERS["check"]}, ("check", "/src/api")),
-    Exit.FAILED: ({"decide": refused_with(ErrorCode.FAILED)}, ("approve", "api")),
-    Exit.USAGE: ({}, ("approve",)),
-    Exit.PENDING: ({"projects": a_listing(an_item())}, ("pending", "--exit-code")),
-    Exit.DENIED: ({"decide": refused_with(ErrorCode.DENIED)}, ("approve", "api")),
-    Exit.NOTHING_MATCHED: ({"show": refused_with(ErrorCode.NOTHING_MATCHED)}, ("show", "api")),
-    Exit.AMBIGUOUS: ({"show": refused_with(ErrorCode.AMBIGUOUS)}, ("show", "api")),
-    Exit.REFUSED: ({"set-guard": refused_with(ErrorCode.REFUSED)}, ("guard", "off")),
-    Exit.BUSY: ({"status": refused_with(ErrorCode.BUSY)}, ("status",)),
-}
-
-
-@pytest.mark.parametrize("status", WAYS)
-def test_a_documented_status_is_reached(daemon: FakeDaemon, shell: Shell, status: Exit) -> None:
-    answers, words = WAYS[status]
-    daemon.answers |= answers
-    assert shell.run(*words).status == status
-
-
-def test_without_a_daemon_and_with_a_broken_file_the_status_says_so(
-    shell: Shell, rootsd_dir: Path
-) -> None:
-    assert shell.run("ls").status == Exit.UNREACHABLE
-    (rootsd_dir / "config").mkdir(parents=True)
-    (rootsd_dir / "config" / "config.toml").write_text("[")
-    assert shell.run("config", "check").status == Exit.BAD_CONFIG
-
-
-def test_every_documented_status_has_a_test() -> None:
-    # The two statuses of signals are in test_error_handler.py.
-    elsewhere = {Exit.UNREACHABLE, Exit.BAD_CONFIG, Exit.INTERRUPTED, Exit.BROKEN_PIPE}
-    assert WAYS.keys() | elsewhere == set(Exit) == set(EXIT_STATUSES)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from rootsd.cli.answers.decisions import send_and_print
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.text.render import Flags
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.fake_daemon import FakeDaemon, a_decision, an_item
 from support.terminal import Shell
 
@@ -68,30 +66,3 @@ def test_a_renewed_approval_is_printed(
     daemon.answers["decide"] = {**a_decision(APPROVED), "renewed": [APPROVED["id"]]}
     send_and_print(Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/"))
     assert capsys.readouterr().err == "api: approved again, for the running sessions\n"
-
-
-def test_a_dry_run_says_so(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
-    daemon.answers["decide"] = a_decision(APPROVED)
-    send_and_print(
-        Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/", effect=ApplyMode.DRY_RUN)
-    )
-    assert capsys.readouterr().err == "Dry run: nothing was changed.\n"
-
-
-def test_json_has_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
-    web = an_item("web")
-    daemon.answers["decide"] = a_decision(APPROVED, unchanged=[web], warnings=["mind"])
-    send_and_print(
-        Invocation(Flags(json=True), "approve"), DecideRequest(DecisionVerb.APPROVE, cwd="/")
-    )
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    assert json.loads(captured.out) == {
-        "schema": "rootsd/1",
-        "command": "approve",
-        "revision": 8,
-        "unchanged": [web],
-        "dry_run": False,
-        "items": [APPROVED],
-        "warnings": ["mind"],
-    }

@@ -110,26 +110,22 @@ def test_a_bug_ends_with_1_and_its_traceback_is_in_a_private_file(rootsd_dir: Pa
     ]
     assert "in boom" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
+    as_json = buggy("ls", "--json")
+    assert (as_json.returncode, as_json.stderr) == (1, "")
+    assert json.loads(as_json.stdout)["error"]["code"] == "bug"
 
 
-def test_a_bug_with_json_is_one_object_too() -> None:
-    done = buggy("ls", "--json")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert json.loads(done.stdout)["error"]["code"] == "bug"
-
-
-def test_a_bug_is_printed_with_its_traceback_if_no_file_can_be_written(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("words", [("ls",), ("ls", "-v")])
+def test_without_a_file_or_with_verbose_the_traceback_of_a_bug_is_printed(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("ROOTSD_DIR", "/dev/null/nowhere")
-    done = buggy("ls")
+    is_verbose = "-v" in words
+    if not is_verbose:
+        monkeypatch.setenv("ROOTSD_DIR", "/dev/null/nowhere")
+    done = buggy(*words)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
-    assert "report it with the text above" in done.stderr
-
-
-def test_with_verbose_the_traceback_of_a_bug_is_printed() -> None:
-    assert "Traceback" in buggy("ls", "-v").stderr
+    assert ("report it with the text above" in done.stderr) is not is_verbose
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, lambda: signal.raise_signal(signal.SIGINT)])
@@ -165,6 +161,16 @@ def test_a_locale_that_lacks_a_letter_does_not_fail(daemon: FakeDaemon, shell: S
     done = shell.program("ls", environment=environment)
     assert done.status == 0
     assert "na\\xefve-\\u5bbd" in done.out
+
+
+def test_a_deleted_working_directory_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(RootsdError, match="working directory is gone"):
+        _ = Invocation().cwd
 
 
 def test_an_error_keeps_its_code_whatever_raises_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from rootsd.cli.text.render import Flags
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record, unit_files
 from rootsd.service.launcher import StartFailed
-from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
+from rootsd.service.manager import ProgramResult
 from support.user_session import UserSession
 
 UNITS = "rootsd.service rootsd.socket rootsd-control.socket"
@@ -156,15 +156,6 @@ def test_a_handwritten_unit_is_left_alone(desktop: UserSession, invocation: Invo
         installer.uninstall_service(invocation, installer.user_supervisor())
 
 
-def test_without_a_user_manager_nothing_is_written(
-    desktop: UserSession, invocation: Invocation
-) -> None:
-    desktop.recorder.answers["systemctl"] = ProgramResult(1, "", "Failed to connect to bus")
-    with pytest.raises(ServiceManagerUnavailable):
-        install(invocation)
-    assert not desktop.units.exists()
-
-
 def test_with_rootsd_dir_there_is_no_service(
     desktop: UserSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,12 +243,6 @@ def test_start_stop_and_restart_respect_the_mark_of_down(
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
         "stop", "reset-failed", "start", "reset-failed", "restart",
     ]  # fmt: skip
-
-
-def test_without_an_installed_service_start_is_an_error(desktop: UserSession) -> None:
-    with pytest.raises(installer.ServiceNotInstalled) as caught:
-        installer.installed_supervisor()
-    assert caught.value.remedy == "rootsd service install"
 
 
 def test_on_a_mac_the_agent_is_written_loaded_and_started(

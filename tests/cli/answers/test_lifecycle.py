@@ -132,7 +132,8 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     daemon.answers |= {"status": running("0.0.1"), "reload": running()}
     lifecycle.ensure_running(Invocation(Flags(quiet=True, no_input=no_input)))
-    assert bool(asked) is not no_input
+    question = f"The daemon is version 0.0.1. Start {__version__} instead?"
+    assert asked == ([] if no_input else [question])
     assert bool(stopped) is no_input
     assert launched == []
 
@@ -216,11 +217,6 @@ def test_a_daemon_that_does_not_end_is_named(
 def test_without_a_daemon_there_is_nothing_to_stop_or_reload() -> None:
     assert lifecycle.stop(SESSION) is None
     assert not lifecycle.reload_if_running(SESSION)
-
-
-def test_a_running_daemon_reloads(daemon: FakeDaemon) -> None:
-    daemon.answers["reload"] = running()
-    assert lifecycle.reload_if_running(SESSION)
 
 
 def test_changed_folders_are_used_and_reported_after_a_stop(

@@ -95,14 +95,6 @@ def test_each_key_sends_one_order(waiting: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
-def test_the_rest_of_a_group_is_sent_as_one_order(
-    waiting: FakeDaemon, key: str, verb: str
-) -> None:
-    reviewed("s", key)
-    assert orders(waiting) == [(verb, ["id-a", "id-b"])]
-
-
-@pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
 def test_the_rest_of_a_group_is_listed_and_takes_another_key(
     waiting: FakeDaemon, key: str, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +110,8 @@ def test_the_rest_of_a_group_is_listed_and_takes_another_key(
     assert "  a  /src/a  secrets: .env\n" in capsys.readouterr().err
     reviewed("s", key, "y")
     (order,) = waiting.ordered("decide")
-    assert (order["verb"], order["confirmed"]) == (verb, ["token-a", "token-b"])
+    assert (order["verb"], order["refs"]) == (verb, ["id-a", "id-b"])
+    assert order["confirmed"] == ["token-a", "token-b"]
 
 
 def test_quitting_decides_nothing_else(waiting: FakeDaemon) -> None:
@@ -306,12 +299,6 @@ def test_the_key_for_the_git_directory_does_nothing_if_none_can_be_included(
     assert daemon.ordered("decide") == []
 
 
-def test_the_key_for_worktrees_does_nothing_if_none_is_listed(waiting: FakeDaemon) -> None:
-    review, _ = reviewed("w", "s", "s", "s")
-    assert orders(waiting) == []
-    assert review.approved == 0
-
-
 def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> None:
     trees = [a_project(name, worktree_of="/src/a", origin=ACME) for name in ("x", "y")]
     groups = group_pending([a_project("b"), *trees])
@@ -344,8 +331,8 @@ def test_the_answer_to_a_root_request_sets_session_and_access(
     assert (order.get("span"), order.get("access")) == (span, access)
 
 
-@pytest.mark.parametrize("key", ["e", "p", "P"])
-def test_without_a_root_request_its_keys_are_unknown(
+@pytest.mark.parametrize("key", ["e", "p", "P", "w"])
+def test_without_a_root_request_or_worktrees_their_keys_are_unknown(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
     reviewed(key, "q")

@@ -247,15 +247,13 @@ def test_every_name_is_listed_and_unread_risks_are_said(
         TerminalFace(Invocation(Flags(no_input=True)), Keys()),
     ],
 )
-def test_without_a_question_existing_worktrees_stay_pending(
-    daemon: FakeDaemon,
-    face: TerminalFace,
-    capsys: pytest.CaptureFixture[str],
+def test_without_a_question_worktrees_stay_pending_and_no_git_directory_is_included(
+    daemon: FakeDaemon, face: TerminalFace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned(daemon, 1, (a_worktree("fix"),))
+    planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
     assert confirm_and_send(face, API) == Exit.OK
     (order,) = sent(daemon)
-    assert "worktrees" not in order
+    assert not {"worktrees", "shared_git"} & order.keys()
     said = capsys.readouterr().err
     assert "Worktree /src/fix stays pending" in said
     assert "rootsd approve /src/api --worktrees" in said
@@ -276,13 +274,6 @@ def test_one_key_confirms_only_the_listed_worktrees(
     assert person.questions == ["Publish p0 and 1 worktree? [y,p,n] "]
 
 
-def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemon) -> None:
-    planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(at(Keys("p")), API) == Exit.OK
-    (order,) = sent(daemon)
-    assert "worktrees" not in order
-
-
 def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     nobody, publish = Keys(is_there=False), Further.INCLUDE
@@ -294,44 +285,35 @@ def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon)
 
 
 def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
-    planned(daemon, 1, (a_worktree("fix"),))
-    assert confirm_and_send(at(Keys("n"), worktrees=Further.INCLUDE), API) == Exit.FAILED
+    planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
+    assert confirm_and_send(at(Keys("n", "n"), worktrees=Further.INCLUDE), API) == Exit.FAILED
     assert sent(daemon) == []
     never = at(Keys(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER)
     assert confirm_and_send(never, API) == Exit.OK
     assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
-
-
-def test_the_worktrees_of_an_unknown_folder_are_confirmed_after_it(
-    daemon: FakeDaemon,
-) -> None:
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        is_known = bool(daemon.ordered("decide"))
-        return {**a_decision(an_item()), "worktrees": [a_worktree("fix")] if is_known else []}
-
-    daemon.answers["decide"] = answer
-    person = Keys("y")
-    assert confirm_and_send(at(person), API) == Exit.OK
-    assert person.questions == ["Publish 1 worktree? [y,n] "]
-    assert [order.get("worktrees") for order in sent(daemon)] == [None, ["id-fix"]]
+    assert "shared_git" not in sent(daemon)[0], "it has a flag of its own"
 
 
 def test_a_dry_run_lists_every_folder_and_asks_nothing(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned(daemon, 1, (a_worktree("fix"),))
+    planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",), effect=ApplyMode.DRY_RUN)
     assert confirm_and_send(at(Keys()), order) == Exit.OK
-    assert "Worktree /src/fix stays pending" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Worktree /src/fix stays pending" in said
+    assert "which is pending: /src/api/.git." in said
     assert sent(daemon) == []
 
 
 def test_hostile_names_cannot_deceive_the_person_who_is_asked(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = a_worktree("x", path="/src/a\x1b[2J\nPublish nothing", main="/src/\u202egpj")
-    planned(daemon, 1, (bad,))
-    confirm_and_send(at(Keys("y")), API)
+    name = "a\x1b[2J\nPublish nothing"
+    bad = a_worktree("x", path=f"/src/{name}", main="/src/\u202egpj")
+    git = a_git_directory(name=name, root_name=name, git_directory=f"/{name}")
+    planned(daemon, 1, (bad,), git=(git,))
+    confirm_and_send(at(Keys("y", "n")), API)
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\u202e" not in said
@@ -373,22 +355,6 @@ def test_another_key_publishes_without_it_or_not_at_all(
         assert "To include it: rootsd approve fix --shared-git\n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "face",
-    [
-        at(Keys(is_there=False)),
-        at(Keys(), key=KeyPolicy.NEVER),
-        at(Keys(), worktrees=Further.INCLUDE, key=KeyPolicy.NEVER),
-    ],
-)
-def test_without_its_own_flag_no_git_directory_is_included(
-    daemon: FakeDaemon, face: TerminalFace
-) -> None:
-    planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
-    assert confirm_and_send(face, API) == Exit.OK
-    assert all("shared_git" not in order for order in sent(daemon))
-
-
 def with_git(person: Keys, key: KeyPolicy = KeyPolicy.IF_THERE) -> TerminalFace:
     include = Further.INCLUDE
     return at(person, key=key, git_directories=include)
@@ -417,18 +383,25 @@ def test_the_flag_says_if_there_is_no_such_git_directory(
     assert "No project of this approval uses the Git directory" in capsys.readouterr().err
 
 
-def test_the_git_directory_of_an_unknown_folder_is_included_after_it(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("key", ["worktrees", "shared_git"])
+def test_what_belongs_to_an_unknown_folder_is_confirmed_after_it(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
+    more = {"worktrees": a_worktree("fix"), "shared_git": a_git_directory()}[key]
+
     def answer(params: dict[str, Any]) -> dict[str, Any]:
         is_known = bool(daemon.ordered("decide"))
-        return {**a_decision(an_item()), "shared_git": [a_git_directory()] if is_known else []}
+        return {**a_decision(an_item()), key: [more] if is_known else []}
 
     daemon.answers["decide"] = answer
-    for face in (at(Keys("y")), with_git(Keys(is_there=False))):
+    person = Keys("y")
+    faces = [at(person)] if key == "worktrees" else [at(person), with_git(Keys(is_there=False))]
+    for face in faces:
         daemon.requests.clear()
         assert confirm_and_send(face, API) == Exit.OK
-        assert [order.get("shared_git") for order in sent(daemon)] == [None, ["id-fix"]]
+        assert [order.get(key) for order in sent(daemon)] == [None, ["id-fix"]]
+    asked = "Publish 1 worktree? [y,n] " if key == "worktrees" else ASK_GIT
+    assert person.questions == [asked]
     assert "No project of this approval" not in capsys.readouterr().err
 
 
@@ -443,27 +416,6 @@ def test_worktrees_and_git_directories_are_asked_about_one_after_the_other(
     (order,) = sent(daemon)
     assert "worktrees" not in order
     assert order["shared_git"] == ["id-fix", "id-x"]
-
-
-def test_a_dry_run_lists_the_git_directory(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
-    planned(daemon, git=(a_git_directory(),))
-    order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("fix",), effect=ApplyMode.DRY_RUN)
-    assert confirm_and_send(at(Keys()), order) == Exit.OK
-    assert "which is pending: /src/api/.git." in capsys.readouterr().err
-    assert sent(daemon) == []
-
-
-def test_hostile_names_of_checkouts_cannot_deceive_either(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad = "a\x1b[2J\nInclude nothing"
-    planned(daemon, git=(a_git_directory(name=bad, root_name=bad, git_directory=f"/{bad}"),))
-    confirm_and_send(at(Keys("n")), API)
-    said = capsys.readouterr().err
-    assert "\x1b" not in said
-    assert "\nInclude nothing" not in said
 
 
 ASKERS = [
@@ -488,28 +440,28 @@ def two_sessions_ask(daemon: FakeDaemon) -> None:
 
 @pytest.mark.parametrize(
     ("keys", "session", "span"),
-    [("1", "666", "session"), ("?2", "7", "session"), ("e", None, "always")],
+    [
+        ("1", "666", "session"),
+        ("?2", "7", "session"),
+        ("e", None, "always"),
+        ("n", None, None),  # nobody gets it
+    ],
 )
 def test_a_person_says_which_of_two_sessions_gets_the_folder(
     daemon: FakeDaemon,
     capsys: pytest.CaptureFixture[str],
     keys: str,
     session: str | None,
-    span: str,
+    span: str | None,
 ) -> None:
     two_sessions_ask(daemon)
-    assert confirm_and_send(at(Keys(*keys)), API) == Exit.OK
-    (order,) = sent(daemon)
-    assert (order.get("session"), order["span"]) == (session, span)
+    status = Exit.OK if span else Exit.FAILED
+    assert confirm_and_send(at(Keys(*keys)), API) == status
+    given = [(order.get("session"), order["span"]) for order in sent(daemon)]
+    assert given == ([(session, span)] if span else [])
     said = capsys.readouterr().err
     assert '1  evil, pid 666 (its own name: "Claude Code"): "trust me"' in said
     assert '2  claude, pid 7: "to fix it"' in said
-
-
-def test_nobody_gets_the_folder_if_the_person_says_so(daemon: FakeDaemon) -> None:
-    two_sessions_ask(daemon)
-    assert confirm_and_send(at(Keys("n")), API) == Exit.FAILED
-    assert sent(daemon) == []
 
 
 @pytest.mark.parametrize("key", KeyPolicy)

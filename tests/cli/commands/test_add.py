@@ -31,11 +31,6 @@ def test_a_known_project_is_reported_with_its_verdict(daemon: FakeDaemon, shell:
     assert shell.run("add", ".").err == "api is already known: it is denied.\n"
 
 
-def test_without_an_argument_it_is_a_usage_error(daemon: FakeDaemon, shell: Shell) -> None:
-    assert shell.run("add").status == 2
-    assert daemon.requests == []
-
-
 def test_a_dry_run_does_not_suggest_a_decision(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["add"] = added(an_item())
     done = shell.run("add", "~/notes", "--dry-run")

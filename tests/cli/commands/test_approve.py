@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.errors import ErrorCode
-from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
+from support.fake_daemon import FakeDaemon, a_decision, an_item
 from support.terminal import Shell
 
 APPROVED = an_item(verdict="approved", published=True)
@@ -64,37 +63,11 @@ def test_contradictory_arguments_are_a_usage_error(
     assert daemon.requests == []
 
 
-def test_approved_projects_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["decide"] = a_decision(APPROVED, warnings=["src is withheld"])
-    done = shell.run("approve", "api")
-    assert done.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
-    assert done.err == "warning: src is withheld\n"
-    on_terminal = shell.run_on_terminal("approve", "api", NO_COLOR="1").out
-    assert [line.rstrip() for line in on_terminal.splitlines()] == [
-        "approved  api  /src/api", "warning: src is withheld",
-    ]  # fmt: skip
-
-
 def test_a_reference_that_is_not_utf8_reaches_the_daemon(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = a_decision()
     shell.run("approve", os.fsdecode(b"./\xff"))
     (order,) = daemon.asked("decide")
     assert order["refs"][0].encode("utf-8", "surrogateescape") == b"./\xff"
-
-
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        (ErrorCode.NOTHING_MATCHED, 5), (ErrorCode.AMBIGUOUS, 6), (ErrorCode.REFUSED, 7),
-        (ErrorCode.DENIED, 4),
-    ],
-)  # fmt: skip
-def test_a_refusal_has_its_exit_status_and_names_the_next_command(
-    daemon: FakeDaemon, shell: Shell, code: ErrorCode, status: int
-) -> None:
-    daemon.answers["decide"] = Objection(code, "no", "rootsd ls")
-    done = shell.run("approve", "api")
-    assert (done.status, done.out, done.err) == (status, "", "error: no\n  try: rootsd ls\n")
 
 
 def test_rules_that_approve_again_are_printed(daemon: FakeDaemon, shell: Shell) -> None:

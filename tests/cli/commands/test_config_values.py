@@ -9,8 +9,7 @@ import pytest
 
 from rootsd.config.configuration import read_config
 from rootsd.config.reference import settable_keys, tables
-from rootsd.core.errors import ErrorCode
-from support.fake_daemon import FakeDaemon, Objection, a_status
+from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 
 TEXT = """\
@@ -207,26 +206,7 @@ def test_a_key_with_one_value_takes_no_more(shell: Shell, file: Path) -> None:
     assert "approval.guard takes one value" in done.err
 
 
-def test_what_the_daemon_rejects_is_an_error(shell: Shell, file: Path, daemon: FakeDaemon) -> None:
-    daemon.answers["reload"] = Objection(ErrorCode.BAD_CONFIG, "the daemon knows better")
-    assert shell.run("config", "set", "confine.network", "false").status == 78
-
-
-def test_help_lists_every_key_with_its_default(shell: Shell) -> None:
-    rows = [line.split("\t") for line in shell.run("config", "help").out.splitlines()]
-    assert [row[0] for row in rows] == [key.full_name for table in tables() for key in table.keys]
-    assert ["parent.depth", "4", "How many levels below the parent a project may lie."] in rows
-
-
-def test_help_of_a_key_has_type_default_meaning_and_an_example(shell: Shell) -> None:
-    assert shell.run("config", "help", "sessions.max_connections").out == (
-        "sessions.max_connections\n"
-        "  How many connections all programs together may have.\n"
-        "  type     integer from 1 to 65536\n"
-        "  default  1024\n"
-        "  example  max_connections = 4096  # in [sessions]\n"
-        "  command  rootsd config set sessions.max_connections\n"
-    )
+def test_help_says_which_keys_are_required_and_set_by_another_verb(shell: Shell) -> None:
     parent = shell.run("config", "help", "parent.path").out
     assert "  default  required\n" in parent
     assert "  command  rootsd parent --help\n" in parent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -73,14 +72,6 @@ def test_the_exit_status_is_1_for_an_error(
     assert quiet.err == ""
 
 
-def test_json_holds_every_finding_and_what_was_fixed(
-    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
-) -> None:
-    told = json.loads(shell.run("doctor", "--json").out)
-    assert [item["topic"] for item in told["items"]] == ["disk", "clock"]
-    assert told["fixed"] == []
-
-
 def test_a_finding_and_its_remedy_have_separate_lines_on_a_terminal(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
@@ -96,14 +87,6 @@ def test_a_finding_and_its_remedy_have_separate_lines_on_a_terminal(
     assert piped[0][2:4] == ["no manager: its bus is gone", "loginctl enable x"]
 
 
-def test_a_remedy_that_is_too_long_is_not_wrapped(
-    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
-) -> None:
-    remedy = "echo " + "x" * 70
-    seen[:] = [DoctorCheck(error("disk", "full", remedy))]
-    assert f"  → {remedy}" in shell.run_on_terminal("doctor", columns=80).out.splitlines()
-
-
 def test_a_failed_fix_says_so_in_readable_lines(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
@@ -115,13 +98,6 @@ def test_a_failed_fix_says_so_in_readable_lines(
         "warning: it is gone: it ended at once",
         "  no space left",
     ]
-
-
-def test_on_a_terminal_the_remedy_is_below_the_finding(inside: FakeDaemon, shell: Shell) -> None:
-    shown = shell.run_on_terminal("doctor")
-    assert "warning  environment" in shown.out
-    assert '→ "env": {"ROOTSD_DIR"' in shown.out
-    assert "noon   (inside the daemon)" in shown.out
 
 
 @pytest.mark.parametrize(

@@ -132,21 +132,34 @@ def _confined(
             front.kill()
 
 
+def _ask(person: Person, key: str, answer: str) -> None:
+    """Run `down` on a terminal, and press a key when it asks about the program."""
+    down = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "down"], env=person.environment(), encoding="utf-8",
+        timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    down.expect_exact("victim")
+    down.expect_exact("e: end them now")
+    down.sendline(key)
+    down.expect_exact(answer)
+    down.expect(pexpect.EOF)
+    down.close()
+    assert down.exitstatus == 0
+
+
 @pytest.mark.needs("wall")
-def test_programs_behind_the_wall_wait_if_nobody_says_otherwise(person: Person) -> None:
+def test_programs_behind_the_wall_wait_unless_a_person_ends_them(person: Person) -> None:
     with _confined(person) as front:
         done = json.loads(person.rootsd("down", "--json"))
         assert (done["waiting"], done["ended"]) == (["victim"], [])
+        person.rootsd("up")
+        _ask(person, "w", "1 program waits until")
         assert front.poll() is None
         person.rootsd("up")
         out, _ = front.communicate("word\n", timeout=_HANG_GUARD_S)
         assert out == "word\n"
-
-
-@pytest.mark.needs("wall")
-def test_programs_behind_the_wall_end_if_that_is_wanted(person: Person) -> None:
     with _confined(person) as front:
-        assert "Ended: victim" in person.run("down", "--programs", "end").stderr
+        _ask(person, "e", "Ended: victim")
         assert front.stdout is not None
         assert (front.wait(_HANG_GUARD_S), front.stdout.read()) == (9, "saved\n")
 
@@ -175,20 +188,3 @@ def test_a_wall_that_has_ended_or_a_forged_lock_names_no_process(tmp_path: Path)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert running_walls(os.fsencode(tmp_path) + WALLS) == []  # this process has no waiter
-
-
-@pytest.mark.needs("wall")
-@pytest.mark.parametrize("key", ["w", "e"])
-def test_a_person_is_asked_what_happens_to_programs(person: Person, key: str) -> None:
-    with _confined(person) as front:
-        down = pexpect.spawn(
-            sys.executable, ["-m", "rootsd", "down"], env=person.environment(), encoding="utf-8",
-            timeout=_HANG_GUARD_S,
-        )  # fmt: skip
-        down.expect_exact("victim")
-        down.expect_exact("e: end them now")
-        down.sendline(key)
-        down.expect_exact("Ended: victim" if key == "e" else "1 program waits until")
-        down.expect(pexpect.EOF)
-        down.close()
-        assert (down.exitstatus, front.poll()) == (0, 9 if key == "e" else None)

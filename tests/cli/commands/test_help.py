@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from rootsd import __version__
@@ -49,7 +47,3 @@ def test_verbs_are_completed() -> None:
     assert {"parent", "pending"} <= offered("p")
     assert offered("parent", "") == {"add", "ls", "rm", "set"}
     assert offered("approve", "") == set()
-
-
-def test_the_verb_version_still_answers_in_json(shell: Shell) -> None:
-    assert json.loads(shell.run("version", "--json").out)["version"] == __version__

@@ -140,7 +140,7 @@ def test_a_named_parent_is_taken_without_a_question(
     assert "~/src" not in config(rootsd_dir)
 
 
-@pytest.mark.parametrize(("keys", "decided"), [("ynny", True), ("ynnn", False), ("ynn\r", False)])
+@pytest.mark.parametrize(("keys", "decided"), [("ynny", True), ("ynn\r", False)])
 def test_a_person_is_asked_about_each_step_and_about_the_project_here(
     running: FakeDaemon, home: Path, rootsd_dir: Path, keys: str, decided: bool
 ) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.errors import ErrorCode
-from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
+from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell
 
 ROOT: dict[str, Any] = {"verdict": "approved", "published": True}
@@ -79,13 +78,3 @@ def test_several_matches_are_listed_and_roots_come_first(daemon: FakeDaemon, she
     done = shell.run("open", "acme/*")
     assert (done.status, done.out) == (6, "")
     assert "several projects, and none of them is a root" in done.err
-
-
-def test_no_match_and_no_daemon_have_their_own_status(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["projects"] = Objection(ErrorCode.NOTHING_MATCHED, "no project is called x")
-    assert shell.run("open", "x").status == 5
-
-
-def test_without_a_daemon_nothing_is_open(rootsd_dir: Path, shell: Shell) -> None:
-    done = shell.run("open", "x")
-    assert (done.status, done.out) == (69, "")

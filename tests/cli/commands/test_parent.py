@@ -111,32 +111,6 @@ def test_a_running_daemon_reports_the_state_of_each(
     assert whole["file"].endswith("/config/config.toml")
 
 
-def test_a_terminal_gets_a_table_and_the_file(shell: Shell, src: Path, rootsd_dir: Path) -> None:
-    shell.run("parent", "add", str(src))
-    out = shell.run_on_terminal("parent").out
-    assert "~/src  4      none" in out
-    assert out.endswith(f"in {rootsd_dir}/config/config.toml\n")
-
-
-def test_json_has_the_result(shell: Shell, src: Path) -> None:
-    done = shell.run("parent", "add", str(src), "--json")
-    assert done.err == ""
-    assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is now a parent"}]
-
-
-def test_a_damaged_configuration_ends_with_status_78_and_is_kept(
-    shell: Shell, src: Path, rootsd_dir: Path
-) -> None:
-    file = rootsd_dir / "config" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text("[[parent]]\npath = '~/x'\ndept = 2\n")
-    for words in (("add", str(src)), ("rm", str(src)), ("ls",)):
-        done = shell.run("parent", *words)
-        assert done.status == 78
-        assert f"{file}, line 3, key parent[0].dept: " in done.err
-    assert file.read_text().endswith("dept = 2\n")
-
-
 def test_a_dry_run_writes_nothing_and_reloads_no_daemon(
     daemon: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:

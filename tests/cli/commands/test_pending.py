@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from rootsd.cli.text.layout import width
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import Shell
 
@@ -28,27 +25,6 @@ def test_a_pipe_gets_full_facts(daemon: FakeDaemon, shell: Shell) -> None:
     assert daemon.asked("projects") == [
         {"cwd": str(Path.cwd()), "select": "waiting", "risks": "quick"}
     ]
-
-
-HOSTILE = "\x1b[2J\u202e.pem"
-RISKY = an_item(
-    risk=f"runs code: .mcp.json; secrets: {HOSTILE}", origin_owner="github.com/a\tb\u202e"
-)
-UNREAD = an_item("web", risk=None, origin_owner=None)
-
-
-def test_risks_and_owners_are_the_last_columns_and_safe(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["projects"] = a_listing(RISKY, UNREAD, an_item("x", risk="", origin_owner=None))
-    rows = [line.split("\t") for line in shell.run("pending").out.splitlines()]
-    label = "secrets: \\u{1b}[2J\\u{202e}.pem"
-    assert [row[6:] for row in rows] == [
-        [f"runs code: .mcp.json; {label}", "github.com/a\\u{9}b\\u{202e}"],
-        ["?", ""],
-        ["", ""],
-    ]
-    out = shell.run_on_terminal("pending").out
-    assert label in out
-    assert HOSTILE not in out
 
 
 @pytest.mark.parametrize("columns", ["100", "44"])
@@ -77,41 +53,6 @@ def test_risks_are_read_as_far_as_the_options_need_them(
     shell.run("pending", "--tag", "x", *words)
     (asked,) = daemon.asked("projects")
     assert (asked.get("risks"), asked.get("risk")) == (risks, risk)
-
-
-def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:
-    found = (datetime.now(UTC) - timedelta(hours=2, minutes=1)).isoformat()
-    daemon.answers["projects"] = a_listing(
-        {**API, "discovered_at": found}, {**ODD, "discovered_at": found}
-    )
-    done = shell.run_on_terminal("pending", NO_COLOR="1")
-    lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", done.out).splitlines()]
-    assert lines == [
-        "  ID    NAME             KIND  PATH         FOUND   NOTE",
-        "/src",
-        "  r7k2  acme/api         git                2h ago  approval lapsed: replaced",
-        "  q1zd  we ird\\u{9}$(x)  git   we\\u{a} ird  2h ago",
-        "2 need a decision.  rootsd approve acme/api   |   rootsd deny acme/api",
-    ]
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_a_narrow_terminal_cuts_neither_the_path_nor_the_request(
-    daemon: FakeDaemon, shell: Shell, columns: int
-) -> None:
-    path = "/src/" + "/".join(["a-long-name"] * 9)
-    note = 'claude-code asks for it: "' + "\u65e5\u672c " * 30 + 'is read"'
-    daemon.answers["projects"] = a_listing(an_item("n" * 30, path=path, note=note))
-    out = re.sub(r"\x1b\[\d*m", "", shell.run_on_terminal("pending", columns=columns).out)
-    lines = out.splitlines()
-    assert all(width(line) <= columns for line in lines)
-    assert "\u2026" not in out
-    whole = "".join(line.strip() for line in lines)
-    assert "/src" in lines
-    assert path.removeprefix("/src/") in whole
-    assert note.replace(" ", "") in whole.replace(" ", "")
-    of_path = [line for line in lines if "a-long-name" in line]
-    assert all(line.endswith("a-long-name/") for line in of_path[:-1])
 
 
 def test_a_name_that_needs_quoting_is_suggested_by_its_id(
@@ -173,8 +114,3 @@ def test_a_filter_applies_to_the_count_and_the_exit_status(
     assert daemon.asked("projects")[-1] == {
         "cwd": str(Path.cwd()), "select": "waiting", "refs": ["api"], "kinds": ["hg"],
     }  # fmt: skip
-
-
-def test_json_has_the_items_as_they_are(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["projects"] = a_listing(API, ODD)
-    assert json.loads(shell.run("pending", "--json").out)["items"] == [API, ODD]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rootsd.core.errors import ErrorCode
-from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
+from support.fake_daemon import FakeDaemon, a_decision, an_item
 from support.terminal import Shell
 
 
@@ -21,15 +20,6 @@ def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> Non
     ]
 
 
-def test_a_terminal_shows_name_and_path(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["rename"] = a_decision(an_item("notes"))
-    assert shell.run_on_terminal("rename", "api", "notes").out.split() == ["notes", "/src/notes"]
+def test_an_unchanged_name_is_reported(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = a_decision(unchanged=[an_item("notes")])
     assert shell.run_on_terminal("rename", "api", "notes").out == "notes: already has this name\n"
-
-
-def test_a_name_in_use_is_refused(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["rename"] = Objection(ErrorCode.FAILED, "the name api belongs to /src/api")
-    done = shell.run("rename", "b", "api")
-    assert (done.status, done.out) == (1, "")
-    assert done.err == "error: the name api belongs to /src/api\n"

@@ -20,6 +20,7 @@ from support.fake_daemon import (
     an_affected,
     an_item,
 )
+from support.key_presses import Keys
 from support.terminal import Shell
 
 
@@ -109,12 +110,13 @@ def test_with_follow_it_waits_for_more_until_it_is_interrupted(waiting: FakeDaem
     assert terminal.ended() == 130
 
 
-def test_an_empty_review_says_so(daemon: FakeDaemon) -> None:
+def test_an_empty_review_says_so(
+    daemon: FakeDaemon, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Keys)
     daemon.answers["next-waiting"] = daemon.answers["projects"] = a_listing()
-    daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
-    terminal = Terminal()
-    terminal.until("No project needs a decision.")
-    assert terminal.ended() == 0
+    done = shell.run_on_terminal("review")
+    assert (done.status, "No project needs a decision." in done.out) == (0, True)
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--no-input",)])

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.errors import ErrorCode
-from support.fake_daemon import FakeDaemon, Objection, an_item
+from support.fake_daemon import FakeDaemon, an_item
 from support.terminal import Shell
 
 
@@ -92,14 +91,6 @@ def test_invalid_arguments_are_a_usage_error(
     done = shell.run("rule", *words)
     assert (done.status, done.out) == (2, "")
     assert daemon.requests == []
-
-
-def test_an_unknown_rule_ends_with_nothing_matched(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["rule-rm"] = Objection(
-        ErrorCode.NOTHING_MATCHED, "there is no rule 9", "rootsd rule ls"
-    )
-    done = shell.run("rule", "rm", "9")
-    assert (done.status, done.err) == (5, "error: there is no rule 9\n  try: rootsd rule ls\n")
 
 
 def test_a_dry_run_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Shell) -> None:

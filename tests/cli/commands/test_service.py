@@ -86,15 +86,7 @@ def test_without_a_user_manager_print_works_and_install_says_what_to_do(
     assert done.status == 1
     assert "rootsd service print" in done.err
     assert "Traceback" not in done.err
-
-
-def test_status_shows_the_state(installed: UserSession, shell: Shell) -> None:
-    done = shell.run("service", "status")
-    assert (done.status, done.err) == (0, "")
-    assert f"active\tactive\nenabled\tyes\nsockets\tyes\npid\t{PID}\n" in done.out
-    assert "strict\tno\n" in done.out
-    whole = json.loads(shell.run("service", "status", "--json").out)
-    assert (whole["active"], whole["enabled"], whole["pid"]) == ("active", True, PID)
+    assert not desktop.units.exists()
 
 
 def test_status_fails_if_the_service_does_not_run(installed: UserSession, shell: Shell) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -100,13 +99,6 @@ def test_the_history_has_a_line_for_each_event(daemon: FakeDaemon, shell: Shell)
     assert daemon.asked("sessions") == [{"view": "history", "last": 3}]
 
 
-def test_json_is_the_answer_of_the_daemon(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["sessions"] = answers(a_session())
-    said = json.loads(shell.run("sessions", "--history", "--json").out)
-    assert (said["command"], said["revision"]) == ("sessions", 7)
-    assert said["items"] == [a_session()]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [((), "No client is connected."), (("--history",), "No client has ever connected.")],
@@ -116,11 +108,6 @@ def test_an_empty_list_is_reported_on_a_terminal(
 ) -> None:
     daemon.answers["sessions"] = answers()
     assert said in shell.run_on_terminal("sessions", *words).out
-
-
-def test_a_terminal_gets_a_table(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["sessions"] = answers(a_session())
-    assert "CLIENT" in shell.run_on_terminal("sessions").out
 
 
 def test_a_limit_of_zero_is_a_usage_error(shell: Shell) -> None:

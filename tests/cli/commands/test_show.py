@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from support.fake_daemon import FakeDaemon, a_listing, an_item
@@ -59,21 +58,3 @@ def test_each_known_fact_has_a_line(daemon: FakeDaemon, shell: Shell) -> None:
     ]
     assert two.startswith("name\tweb\n")
     assert daemon.asked("show") == [{"cwd": str(Path.cwd()), "refs": ["api", "web"]}]
-
-
-def test_a_terminal_gets_columns_and_ages(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["show"] = a_listing(an_item(verdict="approved", published=True, decided_at="x"))
-    out = shell.run_on_terminal("show", "api").out
-    assert "name         api (r7k2)" in out
-    assert "verdict      approved, published" in out
-    assert " ago" in out
-
-
-def test_json_is_one_object(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["show"] = a_listing(FULL)
-    told = json.loads(shell.run("show", "api", "--json").out)
-    assert (told["schema"], told["command"], told["items"]) == ("rootsd/1", "show", [FULL])
-
-
-def test_without_a_reference_it_is_a_usage_error(shell: Shell) -> None:
-    assert shell.run("show").status == 2

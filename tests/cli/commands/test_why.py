@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -68,18 +67,3 @@ def test_a_path_outside_all_projects_ends_with_nothing_matched(
     assert done.err == (
         "/src/api is not published: no project is known at or above it; it is your home folder.\n"
     )
-
-
-def test_json_has_all_reasons(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["why"] = why()
-    told = json.loads(shell.run("why", ".", "--json").out)
-    assert (told["command"], told["published"], told["voices"]) == ("why", True, VOICES)
-    assert [item["name"] for item in told["items"]] == ["api"]
-
-
-def test_on_a_terminal_it_is_a_table(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["why"] = why()
-    shown = shell.run_on_terminal("why", "/src/api").out
-    assert "REASON" in shown
-    assert "decides" in shown
-    assert "\x1b[2J" not in shown

@@ -19,6 +19,8 @@ def test_known_facts_are_shown_and_unknown_ones_omitted() -> None:
     assert told["size"] == "2.0 KiB in 1 file"
     assert "origin" not in told
     assert dict(detail_lines(item, for_person=False))["id"] == "r7k2"
+    root = an_item(verdict="approved", published=True)
+    assert dict(detail_lines(root, for_person=True))["verdict"] == "approved, published"
 
 
 def test_the_main_checkout_of_a_worktree_is_named_once() -> None:

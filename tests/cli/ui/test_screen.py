@@ -106,18 +106,6 @@ async def test_the_screen_is_drawn(daemon: LiveDaemon, width: int, height: int) 
     assert drawn == golden.read_text()
 
 
-async def test_requests_come_first_and_risks_head_the_details(daemon: LiveDaemon) -> None:
-    async with a_screen() as person:
-        await person.waits_for('asks for it: "tests"')
-        await person.presses("j")
-        await person.waits_for(".env")
-        lines = person.sees.splitlines()
-        details = next(at for at, line in enumerate(lines) if "Details" in line)
-        assert "agents run" in lines[details + 1]
-        assert ".mcp.json" in lines[details + 1]
-        assert "sensitive" in lines[details + 2]
-
-
 async def test_an_empty_list_says_why(daemon: LiveDaemon) -> None:
     daemon.snapshot = [an_update()]
     async with a_screen() as person:
@@ -126,13 +114,6 @@ async def test_an_empty_list_says_why(daemon: LiveDaemon) -> None:
         await person.waits_for("Approve a pending project")
         await person.presses("3")
         await person.waits_for("No client is connected.")
-
-
-async def test_denied_and_undecidable_projects_are_in_no_list(daemon: LiveDaemon) -> None:
-    async with a_screen(200, 50) as person:
-        await person.waits_for("Roots 3")
-        assert "junk" not in person.sees
-        assert "half" not in person.sees
 
 
 async def test_sessions_show_confined_programs_and_the_roots_they_got(daemon: LiveDaemon) -> None:
@@ -351,57 +332,23 @@ async def test_a_denial_is_sent_at_once_and_of_several_after_a_yes(daemon: LiveD
     assert len(three["refs"]) == 3
 
 
-async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
-    daemon: LiveDaemon,
-) -> None:
-    listed = [an_affected(name, after="denied") for name in ("web", "inner-a", "inner-b")]
-    daemon.answers["decide"] = {**PLAN, **a_confirmation(*listed)}
-    async with a_screen() as person:
-        await person.waits_for("Pending 3")
-        await person.presses("d")
-        await person.waits_for("Deny 3 projects?")
-        assert "inner-a, inner-b" in person.sees
-        assert r"\u{20}" not in person.sees, "an indented line is not a name with spaces"
-        await person.presses("n")
-        assert orders(daemon) == []
-        await person.presses("d")
-        await person.waits_for("Deny 3 projects?")
-        await person.presses("y")
-        await person.waits_until(lambda: len(orders(daemon)) == 1)
-    assert orders(daemon)[0]["confirmed"] == ["token-web", "token-inner-a", "token-inner-b"]
-
-
-async def test_undo_shows_what_it_takes_back(daemon: LiveDaemon) -> None:
-    async with a_screen() as person:
-        await person.waits_for("Pending 3")
-        await person.presses("u")
-        await person.waits_for("/home/ann/src/tool")
-        assert daemon.asked("undo") == [{"effect": "dry-run"}]
-        await person.presses("y")
-        await person.waits_for("Undone: 1 decision.")
-    assert daemon.asked("undo")[1:] == [{}]
-
-
-async def test_why_shows_the_reasons(daemon: LiveDaemon) -> None:
+async def test_keys_copy_a_path_show_reasons_set_the_focus_and_undo(daemon: LiveDaemon) -> None:
     daemon.answers["why"] = {
         "revision": 7, "path": "/home/ann/src/beta/web", "published": False, "items": [],
         "voices": [{"ground": "undecided", "verdict": "pending", "by": None, "decides": True}],
         "obstacles": ["it is in no parent"], "warnings": [],
     }  # fmt: skip
-    async with a_screen() as person:
-        await person.waits_for("Pending 3")
-        await person.presses("w")
-        await person.waits_for("pending (decides)")
-        assert "it is in no parent" in person.sees
-        await person.presses("escape")
-        await person.waits_for("Pending 3")
-
-
-async def test_focus_completes_a_tag(daemon: LiveDaemon) -> None:
     daemon.answers["set-focus"] = {
         "revision": 8, "tag": "work", "roots": ["tool"], "warnings": [],
     }  # fmt: skip
     async with a_screen() as person:
+        await person.waits_for("Pending 3")
+        await person.presses("y")
+        assert person.app.clipboard == "/home/ann/src/beta/web"
+        await person.presses("w")
+        await person.waits_for("pending (decides)")
+        assert "it is in no parent" in person.sees
+        await person.presses("escape")
         await person.waits_for("Pending 3")
         await person.presses("f")
         await person.waits_for("Focus on a tag")
@@ -409,14 +356,13 @@ async def test_focus_completes_a_tag(daemon: LiveDaemon) -> None:
         await person.waits_for("Focus on work: sessions see 1 root.")
         daemon.send(focus="work")
         await person.waits_for("focus: work")
-    assert daemon.asked("set-focus") == [{"tag": "work", "reach": "all"}]
-
-
-async def test_the_path_is_copied_exactly(daemon: LiveDaemon) -> None:
-    async with a_screen() as person:
-        await person.waits_for("Pending 3")
+        await person.presses("u")
+        await person.waits_for("/home/ann/src/tool")
+        assert daemon.asked("undo") == [{"effect": "dry-run"}]
         await person.presses("y")
-        assert person.app.clipboard == "/home/ann/src/beta/web"
+        await person.waits_for("Undone: 1 decision.")
+    assert daemon.asked("set-focus") == [{"tag": "work", "reach": "all"}]
+    assert daemon.asked("undo")[1:] == [{}]
 
 
 async def test_a_refusal_names_the_next_command(daemon: LiveDaemon) -> None:
