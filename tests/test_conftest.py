@@ -37,21 +37,11 @@ def suite(tmp_path: Path) -> Suite:
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
         return subprocess.run(
             # A separate base: otherwise each run would first remove the files of earlier ones.
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-p",
-                "no:cacheprovider",
-                f"--basetemp={tmp_path / 'base'}",
-                *options,
-            ],
-            cwd=tmp_path,
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
+             f"--basetemp={tmp_path / 'base'}", *options],
+            cwd=tmp_path, env=environment | variables,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
     return run
 
@@ -88,21 +78,6 @@ def test_in_ci_a_skip_fails_and_an_expected_failure_does_not(suite: Suite, tmp_p
     assert "1 failed, 1 xfailed, 3 errors in " in run.stdout
     # Each reason is beside its traceback and in the summary.
     assert run.stdout.count("A skip fails where CI=true. ") == 2 * 4
-
-
-def test_a_process_left_behind_fails_the_run_and_is_ended(suite: Suite, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
-    text = (
-        "import subprocess, sys\n\n"
-        "def test_it():\n"
-        "    left = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
-        f"    open({str(told)!r}, 'w').write(str(left.pid))\n"
-    )
-    no_grace = "from support import leftover_processes\nleftover_processes.GRACE_S = 0.0\n"
-    run = suite(no_grace + text)
-    assert run.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "tests left processes behind" in run.stdout
-    assert not psutil.pid_exists(int(told.read_text()))
 
 
 def test_every_need_has_an_install_line() -> None:
@@ -162,9 +137,14 @@ def test_home_cannot_be_made_even_by_root() -> None:
         Path.home().mkdir(parents=True)
 
 
-def test_personal_settings_and_ignored_signals_do_not_reach_a_test(suite: Suite) -> None:
+def test_no_personal_setting_reaches_a_test_and_no_process_survives_it(
+    suite: Suite, tmp_path: Path
+) -> None:
+    told = tmp_path / "pid"
     text = (
-        "import os, signal, subprocess, sys\n\n"
+        "import os, signal, subprocess, sys\n"
+        "from support import leftover_processes\n"
+        "leftover_processes.GRACE_S = 0.0\n\n"
         "def test_no_personal_setting_is_there():\n"
         "    assert 'XDG_RUNTIME_DIR' not in os.environ\n"
         "    assert 'GIT_DIR' not in os.environ\n"
@@ -172,7 +152,12 @@ def test_personal_settings_and_ignored_signals_do_not_reach_a_test(suite: Suite)
         "def test_a_started_program_has_the_default_of_a_signal():\n"
         "    program = 'import os; os.kill(os.getpid(), 1)'\n"
         "    ended = subprocess.run([sys.executable, '-c', program], check=False)\n"
-        "    assert ended.returncode == -signal.SIGHUP\n"
+        "    assert ended.returncode == -signal.SIGHUP\n\n"
+        "def test_that_leaves_a_process_behind():\n"
+        "    words = [sys.executable, '-c', 'import signal; signal.pause()']\n"
+        "    pid = os.spawnv(os.P_NOWAIT, sys.executable, words)\n"
+        f"    with open({str(told)!r}, 'w') as file:\n"
+        "        file.write(str(pid))\n"
     )
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -181,7 +166,10 @@ def test_personal_settings_and_ignored_signals_do_not_reach_a_test(suite: Suite)
         )
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert "2 passed in " in run.stdout
+    assert "3 passed, 1 error in " in run.stdout
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "tests left processes behind" in run.stdout
+    assert not psutil.pid_exists(int(told.read_text()))
 
 
 def test_git_commits_and_clones_without_a_home(tmp_path: Path) -> None:

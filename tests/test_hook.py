@@ -424,9 +424,6 @@ JSON = st.recursive(
 )
 
 
-TOOLS = ["Read", "Glob", "Grep", "Edit", "Write", "apply_patch"]
-
-
 @given(
     name=st.sampled_from(sorted(DIALECTS)),
     call=st.fixed_dictionaries(

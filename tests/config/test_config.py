@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -110,40 +111,19 @@ def test_the_settings_of_the_wall_are_read_with_links_as_they_are(home: Path) ->
     assert parse_config("", FILE).wall == WallSettings()
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ('read = ["src"]', "line 2, key confine.read: expected a list of paths"),
-        ('hide = ["~nobody-here/x"]', "line 2, key confine.hide: ~nobody-here/x does not start"),
-        ("network = 1", "line 2, key confine.network: expected true or false"),
-        ('on_revoke = "die"', 'line 2, key confine.on_revoke: expected one of "tell", "kill"'),
-        ("netwrok = true", "line 2, key confine.netwrok: there is no such key; did you mean n"),
-    ],
-)
-def test_a_wrong_setting_of_the_wall_is_named_with_its_line(line: str, problem: str) -> None:
-    with pytest.raises(BadConfig) as refused:
-        parse_config(f"[confine]\n{line}", FILE)
-    assert problem in refused.value.message
-
-
 def test_notifications_are_on_unless_the_file_says_otherwise() -> None:
     assert parse_config("", FILE).notify.enabled
     assert not parse_config("[notify]\nenabled = false", FILE).notify.enabled
 
 
-def test_parents_may_be_written_inline() -> None:
-    assert parse_config("parent = [{path = '/srv/a'}]", FILE).parents == (Parent(b"/srv/a"),)
-
-
-def test_the_home_folder_may_be_a_parent(home: Path) -> None:
-    assert parse_config("[[parent]]\npath = '~'", FILE).parents == (Parent(bytes(home)),)
-
-
-def test_a_missing_path_is_made_canonical(home: Path) -> None:
+def test_a_path_is_made_canonical_and_may_be_missing_or_the_home_folder(home: Path) -> None:
     (home / "real").mkdir()
     (home / "link").symlink_to("real")
-    text = "[[parent]]\npath = '~/link/../link/gone'"
-    assert parse_config(text, FILE).parents[0].path == bytes(home / "real" / "gone")
+    text = "parent = [{path = '~/link/../link/gone'}, {path = '~'}]"
+    assert parse_config(text, FILE).parents == (
+        Parent(bytes(home / "real" / "gone")),
+        Parent(bytes(home)),
+    )
 
 
 def test_a_path_that_is_not_utf8_can_be_made_canonical(tmp_path: Path) -> None:
@@ -205,6 +185,16 @@ PARENT = "[[parent]]\npath = '/srv/a'\n"
         ('[approval]\nmarkers = [""]', 2, "approval.markers", "expected a list of names"),
         ("[approval]\nguards = 1", 2, "approval.guards", "did you mean guard?"),
         ("approval = 1", 1, "approval", "expected a table that starts with [approval]"),
+        ('[confine]\nread = ["src"]', 2, "confine.read", "expected a list of paths"),
+        (
+            '[confine]\nhide = ["~nobody-here/x"]',
+            2,
+            "confine.hide",
+            "~nobody-here/x",
+        ),
+        ("[confine]\nnetwork = 1", 2, "confine.network", "expected true or false"),
+        ('[confine]\non_revoke = "die"', 2, "confine.on_revoke", 'one of "tell", "kill"'),
+        ("[confine]\nnetwrok = true", 2, "confine.netwrok", "did you mean network?"),
         ("[notify]\nenabled = 'no'", 2, "notify.enabled", "expected true or false"),
         ("parent = [\n  {path = 'src'},\n]", 2, "parent[0].path", "starts with / or ~/"),
     ],
@@ -265,29 +255,25 @@ def test_a_syntax_error_names_file_and_line(text: str, place: str) -> None:
     assert place in caught.value.message
 
 
-def test_bytes_that_are_not_utf8_are_named_by_their_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (
+            lambda file: file.write_bytes(b"# one\n# two \xff\n"),
+            "toml, line 2: this is not UTF",
+        ),
+        (lambda file: file.write_bytes(b"#" * (MAX_BYTES + 1)), "larger than"),
+        (Path.mkdir, "cannot be read: Is a directory"),
+        (os.mkfifo, "not a regular file"),
+    ],
+)
+def test_what_is_no_readable_file_is_named(
+    tmp_path: Path, make: Callable[[Path], object], problem: str
+) -> None:
     file = tmp_path / "config.toml"
-    file.write_bytes(b"# one\n# two \xff\n")
-    with pytest.raises(BadConfig, match=r"config\.toml, line 2: this is not UTF-8"):
+    make(file)
+    with pytest.raises(BadConfig, match=problem):
         read_config(bytes(file))
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    file.write_bytes(b"#" * (MAX_BYTES + 1))
-    with pytest.raises(BadConfig, match="larger than"):
-        read_config(bytes(file))
-
-
-def test_a_folder_in_its_place_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match="cannot be read: Is a directory"):
-        read_config(bytes(tmp_path))
-
-
-def test_a_fifo_in_its_place_does_not_hang_the_reader(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "config.toml")
-    with pytest.raises(BadConfig, match="not a regular file"):
-        read_config(bytes(tmp_path / "config.toml"))
 
 
 def test_a_hostile_key_cannot_reach_the_terminal() -> None:

@@ -79,14 +79,6 @@ def test_clients_that_the_tests_run_are_the_tried_ones() -> None:
     assert tried == {"claude-code" if name == "claude" else name for name in run}
 
 
-def test_a_variable_moves_the_settings() -> None:
-    moved = ClientEnvironment(
-        HOME, {"CODEX_HOME": "/opt/codex", "XDG_CONFIG_HOME": "relative"}, Platform.LINUX
-    )
-    assert client_named("codex").settings(moved) == Path("/opt/codex/config.toml")
-    assert client_named("opencode").settings(moved) == HOME / ".config/opencode/opencode.json"
-
-
 def test_the_first_place_that_exists_is_used(tmp_path: Path) -> None:
     environment = ClientEnvironment(tmp_path, {}, Platform.LINUX)
     other = tmp_path / ".config" / "opencode" / "opencode.jsonc"

@@ -128,12 +128,18 @@ def test_the_entry_sets_the_variables_that_lead_to_the_daemon(
     assert not wiring.settings.exists()
 
 
-def test_a_new_file_and_its_folders_are_removed_again(client_home: ClientHome) -> None:
+@pytest.mark.parametrize("is_reformatted", [False, True])
+def test_a_new_file_and_its_folders_are_removed_again(
+    client_home: ClientHome, is_reformatted: bool
+) -> None:
     wiring = client_home.wiring("cline")
     wiring.connect(WISH, Consent.NONE)
     assert entry_of(wiring.settings, "mcpServers", "rootsd", "transport", "command") == ROOTSD
     assert wiring.settings.read_text().startswith('{\n  "mcpServers": {\n    "rootsd": {\n')
     assert stat.S_IMODE(wiring.settings.stat().st_mode) == 0o600
+    if is_reformatted:
+        values = json.loads(wiring.settings.read_text())
+        wiring.settings.write_text(json.dumps(values, indent=4))
     wiring.take_back(None)
     assert os.listdir(client_home.path) == []
 
@@ -285,23 +291,25 @@ def test_an_entry_of_a_person_is_left_alone(client_home: ClientHome) -> None:
     assert file.read_text() == text
 
 
-def test_an_entry_of_ours_with_another_command_is_kept(client_home: ClientHome) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        (f'"{ROOTSD}"', '"mine"', "the entry rootsd runs another program now, so it stays"),
+        ('"rootsd": {', '"folders": {', "the entry folders connects to rootsd under another name,"
+         " so it stays"),
+    ],
+)  # fmt: skip
+def test_an_entry_of_ours_that_a_person_changed_is_kept_and_named(
+    client_home: ClientHome, old: str, new: str, left: str
+) -> None:
     file = client_home.settings("cursor", "{}\n")
     wiring = client_home.wiring("cursor")
     wiring.connect(WISH, Consent.NONE)
-    file.write_text('{"mcpServers": {"rootsd": {"command": "mine"}}}')
-    assert wiring.take_back(None)[1] == ["the entry rootsd runs another program now, so it stays"]
-    assert "mine" in file.read_text()
-
-
-def test_an_entry_of_ours_with_another_name_is_kept_and_named(client_home: ClientHome) -> None:
-    file = client_home.settings("cursor", "{}\n")
-    wiring = client_home.wiring("cursor")
-    wiring.connect(WISH, Consent.NONE)
-    file.write_text(file.read_text().replace('"rootsd"', '"folders"'))
-    [left] = wiring.take_back(None)[1]
-    assert left == "the entry folders connects to rootsd under another name, so it stays"
-    assert "bridge" in file.read_text()
+    changed = file.read_text().replace(old, new)
+    assert new in changed
+    file.write_text(changed)
+    assert wiring.take_back(None)[1] == [left]
+    assert file.read_text() == changed
 
 
 def test_another_server_of_our_name_is_not_replaced(client_home: ClientHome) -> None:
@@ -605,14 +613,6 @@ def test_simultaneous_connects_lose_nothing(client_home: ClientHome) -> None:
         client_home.wiring(name).take_back(None)
         assert client_home.settings(name).read_bytes() == text.encode()
     assert os.listdir(client_home.record.folder) == []
-
-
-def test_a_new_file_that_a_client_reformatted_is_removed(client_home: ClientHome) -> None:
-    wiring = client_home.wiring("cline")
-    wiring.connect(WISH, Consent.NONE)
-    wiring.settings.write_text(json.dumps(json.loads(wiring.settings.read_text()), indent=4))
-    wiring.take_back(None)
-    assert os.listdir(client_home.path) == []
 
 
 HOMES = {

@@ -22,6 +22,7 @@ from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries, plan_file
 from rootsd.sync.targets import EntryKind, ListEntry
+from support.sizes import Sizes
 
 DENIAL = ListEntry(("permissions", "deny"), "Read(//x/**)", EntryKind.DENIAL)
 
@@ -281,9 +282,9 @@ for number in range(count):
 
 @pytest.mark.parametrize("how", ["in place", "rename"])
 def test_a_client_that_rereads_and_rewrites_all_the_time_loses_no_key(
-    file: Path, how: str
+    file: Path, how: str, sizes: Sizes
 ) -> None:
-    count = 400
+    count = sizes.pick(test=150, check=400, soak=4_000)
     words = (sys.executable, "-c", CLIENT, str(file), how, str(count))
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout is not None

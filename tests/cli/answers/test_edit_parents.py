@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.config.configuration import read_config
 from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
-from rootsd.disk.safety import explain_alias
 from support.subprocesses import OWN_MOUNTS, run_python
 from support.terminal import Privileges, Shell
 
@@ -68,17 +66,6 @@ def test_a_refused_place_says_why(
     with pytest.raises(BadParent, match=why) as caught:
         config_edit.validate_parent(invocation, typed.replace("STATE", str(state)))
     assert remedy.replace("HOME", str(home)) in caught.value.remedy
-
-
-def test_a_system_folder_under_another_name_is_refused(
-    invocation: Invocation, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alias = home / "alias"
-    alias.symlink_to(folder(home))
-    judge = partial(explain_alias, places=[bytes(alias)])
-    monkeypatch.setattr("rootsd.config.parent_paths.explain_alias", judge)
-    with pytest.raises(BadParent, match="alias under another name"):
-        config_edit.validate_parent(invocation, "~/src")
 
 
 BOUND = """

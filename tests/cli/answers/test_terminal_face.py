@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.cli.answers.decision_flow import Order
 from rootsd.cli.answers.invocation import Invocation
@@ -16,6 +17,7 @@ from rootsd.core.model import Verdict
 from rootsd.wire.decisions import (
     AddRuleRequest,
     ApplyMode,
+    ApprovalScope,
     DecideRequest,
     DecisionVerb,
     RemoveRuleRequest,
@@ -43,6 +45,10 @@ TAG_ALL = TagRequest(("*",), "/", ("work",))
 ADD_RULE = AddRuleRequest(Verdict.APPROVED, "/src/**", "/")
 REMOVE_RULE = RemoveRuleRequest(3)
 UNDO = UndoRequest()
+QUESTIONS = (
+    *["Publish 2 projects?"] * 4, "Deny 2 projects?", "Forget the decisions about 2 projects?",
+    "Change the tags of 2 projects?", "Add this rule?", "Remove this rule?", "Undo this?",
+)  # fmt: skip
 EVERY_ORDER = (API, ALL, UNDER, GLOB, DENY_ALL, FORGET_ALL, TAG_ALL, ADD_RULE, REMOVE_RULE, UNDO)
 
 
@@ -140,6 +146,7 @@ def test_every_order_about_several_projects_is_listed_and_takes_a_key(
     assert at(person).decide(order) is not None
     (given,) = received(daemon, order)
     assert given["confirmed"] == ["token-p0", "token-p1"]
+    assert person.questions == [f"{QUESTIONS[EVERY_ORDER.index(order)]} [y,n] "]
     said = capsys.readouterr().err
     for name in ("p0", "p1"):
         assert f"  {name}  /src/{name}  runs code: .mcp.json; secrets: .env\n" in said
@@ -471,6 +478,26 @@ def test_without_an_answer_two_sessions_are_an_error(daemon: FakeDaemon, key: Ke
     with pytest.raises(RootsdError, match="2 sessions ask") as caught:
         confirm_and_send(nobody, API)
     assert caught.value.code is ErrorCode.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        replace(API, verb=DecisionVerb.DENY),
+        replace(API, session="7"),
+        replace(API, span=ApprovalScope.ALWAYS),
+        replace(API, refs=("api", "web")),
+        ALL,
+    ],
+)
+def test_only_an_open_approval_of_one_folder_is_asked_about(
+    daemon: FakeDaemon, order: DecideRequest
+) -> None:
+    two_sessions_ask(daemon)
+    daemon.answers["decide"] = Objection(ErrorCode.AMBIGUOUS, "api fits two projects")
+    with pytest.raises(RootsdError, match="api fits two projects"):
+        at(Keys()).decide(order)
+    assert daemon.asked("show") == []
 
 
 def lacking(*names: str) -> dict[str, Any]:
