@@ -56,8 +56,9 @@ def test_the_exit_status_is_the_answer_and_nothing_is_printed(
 def test_without_a_daemon_the_status_is_69_and_one_line_names_the_next_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert check.main("/src/api") == 69
-    assert capsys.readouterr() == ("", "error: the daemon is not running (try: rootsd up)\n")
+    for ask in (lambda: check.main("/src/api"), check.count_pending):
+        assert ask() == 69
+        assert capsys.readouterr() == ("", "error: the daemon is not running (try: rootsd up)\n")
 
 
 def test_a_relative_path_is_made_absolute_and_left_to_the_daemon(
@@ -98,14 +99,6 @@ def test_a_deleted_working_directory_is_an_error(
     assert "working directory" in capsys.readouterr().err
 
 
-def test_an_error_of_the_daemon_keeps_its_exit_status(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
-    daemon.answers["check"] = Objection(ErrorCode.BUSY, "too much to do")
-    assert check.main("/src/api") == 75
-    assert capsys.readouterr().err == "error: too much to do\n"
-
-
 @pytest.mark.parametrize(
     ("waiting", "exit_code", "status"), [(0, True, 0), (3, True, 3), (3, False, 0)]
 )
@@ -119,13 +112,6 @@ def test_the_count_is_the_number_of_pending_projects(
     daemon.answers["status"] = a_status(counts={"waiting": waiting})
     assert check.count_pending(exit_code=exit_code) == status
     assert capsys.readouterr() == (f"{waiting}\n", "")
-
-
-def test_without_a_daemon_count_ends_with_status_69_and_no_number(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert check.count_pending() == 69
-    assert capsys.readouterr().out == ""
 
 
 def test_a_word_that_is_no_path_is_sent_as_a_name_and_what_exists_is_not(
@@ -145,7 +131,7 @@ def test_a_word_that_is_no_path_is_sent_as_a_name_and_what_exists_is_not(
     }
 
 
-def test_an_ambiguous_name_lists_its_choices(
+def test_an_error_keeps_its_exit_status_and_lists_its_choices(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     several = "a* matches several projects"

@@ -28,9 +28,7 @@ from rootsd.client import (
 )
 from rootsd.core.access import Access
 from rootsd.core.errors import Busy, ErrorCode
-from rootsd.core.model import (
-    ProjectKind,
-)
+from rootsd.core.model import ProjectKind
 from support.bridges import Daemon, daemons, fault, notice, reply
 from support.mcp_harness import FakeSource, root
 from support.threaded_publisher import published
@@ -122,9 +120,7 @@ def test_a_daemon_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         list_roots()
 
 
-def test_is_path_allowed_respects_roots_and_access(
-    tmp_path: Path,
-) -> None:
+def test_is_path_allowed_respects_roots_and_access(tmp_path: Path) -> None:
     free, kept = tmp_path / "free", tmp_path / "kept"
     read_only = replace(root(str(kept)), access=Access.READ)
     with published(FakeSource(root(str(free)), read_only)):

@@ -264,30 +264,13 @@ def test_every_snippet_has_the_same_command() -> None:
         assert client in " ".join(README.read_text().split())
 
 
-def test_the_command_answers_a_client_that_strips_the_environment(reader: Reader) -> None:
+def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reader) -> None:
+    """The client starts the command of its snippet, and strips the environment."""
     reader.types("rootsd up ~/src")
+    reader.types("rootsd approve api tool --yes")
     # Tests keep everything below ROOTSD_DIR, which a person has not set.
     kept = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "ROOTSD_DIR")
     environment = {name: value for name, value in reader.environment.items() if name in kept}
-    hello = {
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-                   "clientInfo": {"name": "a client", "version": "1"}},
-    }  # fmt: skip
-    program, *arguments = commands_of_clients()[0]
-    done = subprocess.run(
-        [program.replace("/home/you", str(reader.home)), *arguments],
-        input=json.dumps(hello) + "\n", capture_output=True, text=True, check=False, timeout=60,
-        env=environment,
-    )  # fmt: skip
-    assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "rootsd"
-
-
-def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reader) -> None:
-    snippet = next(block.text for block in blocks(CLIENTS, "json") if "mcpServers" in block.text)
-    server = json.loads(snippet)["mcpServers"]["rootsd"]
-    reader.types("rootsd up ~/src")
-    reader.types("rootsd approve api tool --yes")
     calls = (
         {"id": 1, "method": "initialize",
          "params": {"protocolVersion": "2025-06-18", "capabilities": {},
@@ -295,9 +278,10 @@ def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reade
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "list_roots", "arguments": {}}},
     )  # fmt: skip
+    program, *arguments = commands_of_clients()[0]
     with subprocess.Popen(
-        [server["command"].replace("/home/you", str(reader.home)), *server["args"]],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=reader.environment,
+        [program.replace("/home/you", str(reader.home)), *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
     ) as client:  # fmt: skip
         assert client.stdin is not None
         assert client.stdout is not None
@@ -305,8 +289,10 @@ def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reade
             client.stdin.write(json.dumps({"jsonrpc": "2.0", **call}) + "\n")
         client.stdin.flush()
         answers = (json.loads(line) for line in client.stdout)
+        hello = next(answer for answer in answers if answer.get("id") == 1)
         told = next(answer for answer in answers if answer.get("id") == 2)
         client.stdin.close()
+    assert hello["result"]["serverInfo"]["name"] == "rootsd"
     _total, *lines = told["result"]["content"][0]["text"].splitlines()
     assert [line.partition(":")[0] for line in lines] == ["- api", "- tool"]
 

@@ -74,10 +74,7 @@ RUFF_CASES = [
     ("FBT001", "def scan(deep: bool) -> bool:\n    return not deep\n"),
     ("TID251", "import time\n\ntime.sleep(1)\n"),
     ("TID251", "import daemon.rootsd\n\nprogram = daemon.rootsd\n"),
-    (
-        "TID251",
-        "import asyncio\n\n\nasync def f() -> None:\n    _ = asyncio.create_task(g())\n",
-    ),
+    ("TID251", "import asyncio\n\n\nasync def f() -> None:\n    _ = asyncio.create_task(g())\n"),
     ("TID252", "from . import model as model\n"),
     ("BLE001", "try:\n    import os as os\nexcept Exception:\n    raised = 1\n"),
     ("S110", "try:\n    import os as os\nexcept Exception:\n    pass\n"),
@@ -173,11 +170,7 @@ IMPORT_CASES = [
     (PURE, "proxy/bridge/session.py", "import os\n"),
     (PURE, "proxy/run/session.py", "import time\n"),
     ("the ledger does not know the store", "state/ledger.py", "import rootsd.state.store\n"),
-    (
-        "layers inside control",
-        "control/handlers/planted_7.py",
-        "import rootsd.control.server\n",
-    ),
+    ("layers inside control", "control/handlers/planted_7.py", "import rootsd.control.server\n"),
     ("the MCP protocol does no I/O of its own", "mcp/protocol.py", "import socket\n"),
     (
         "the command line reaches the daemon through its socket",

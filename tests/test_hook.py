@@ -319,9 +319,7 @@ def test_a_path_through_a_process_is_resolved(daemon: FakeDaemon, ask: Hook) -> 
 
 
 def test_only_a_strict_hook_denies_what_it_cannot_judge(
-    daemon: FakeDaemon,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(text: bytes, *flags: str) -> str:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))

@@ -93,26 +93,14 @@ def test_the_command_line_loads_neither_the_sdk_nor_unused_modules(daemon: FakeD
 @pytest.mark.parametrize(
     "words",
     [
-        ("--json", "check", "/src"),
-        ("check", "/src", "--json"),
-        ("check", "--", "/src"),
-        ("check", "--help"),
-        ("check",),
-        ("check", "/a", "/b"),
-        ("check", "--wirte", "/src"),
-        ("pending", "--count", "--json"),
-        ("pending",),
-        ("bridge", "--help"),
-        ("--json", "bridge"),
-        ("run", "--help"),
-        ("run", "--only", "x", "--help", "--", "server"),
-        ("--json", "run", "server"),
-        ("confine", "--help"),
-        ("daemon", "--help"),
-        ("daemon", "--ready-fd", "nine"),
-        ("-v", "daemon"),
+        ("--json", "check", "/src"), ("check", "/src", "--json"), ("check", "--", "/src"),
+        ("check", "--help"), ("check",), ("check", "/a", "/b"), ("check", "--wirte", "/src"),
+        ("pending", "--count", "--json"), ("pending",), ("bridge", "--help"), ("--json", "bridge"),
+        ("run", "--help"), ("run", "--only", "x", "--help", "--", "server"),
+        ("--json", "run", "server"), ("confine", "--help"), ("daemon", "--help"),
+        ("daemon", "--ready-fd", "nine"), ("-v", "daemon"),
     ],
-)
+)  # fmt: skip
 def test_other_arguments_go_to_the_command_line_unchanged(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
@@ -123,25 +111,27 @@ def test_other_arguments_go_to_the_command_line_unchanged(
     assert seen == [list(words)]
 
 
-def test_the_bridge_gets_its_arguments_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setattr(sys, "argv", ["rootsd", "-q", "bridge", "--client", "-v"])
-    monkeypatch.setattr("rootsd.proxy.bridge.main.main", seen.append)
-    entry.main()
-    assert seen == [["--client", "-v"]]
-
-
 @pytest.mark.parametrize(
-    "words", [("--", "server", "--help"), ("server", "--help"), ("-q", "--", "-v", "--json")]
-)
-def test_the_servers_arguments_are_not_parsed(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    ("words", "program", "given"),
+    [
+        (("-q", "bridge", "--client", "-v"), "proxy.bridge.main", ["--client", "-v"]),
+        (("run", "--", "server", "--help"), "proxy.run.main", ["--", "server", "--help"]),
+        (("run", "server", "--help"), "proxy.run.main", ["server", "--help"]),
+        (("run", "-q", "--", "-v", "--json"), "proxy.run.main", ["-q", "--", "-v", "--json"]),
+        (("daemon",), "cli.answers.run_daemon", []),
+        (("daemon", "--ready-fd", "9"), "cli.answers.run_daemon", ["--ready-fd", "9"]),
+        (("daemon", "--detach", "--ready-fd", "9"), "cli.answers.run_daemon",
+         ["--detach", "--ready-fd", "9"]),
+    ],
+)  # fmt: skip
+def test_a_program_gets_its_arguments_unchanged_and_without_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], program: str, given: list[str]
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(sys, "argv", ["rootsd", "run", *words])
-    monkeypatch.setattr("rootsd.proxy.run.main.main", seen.append)
+    monkeypatch.setattr(sys, "argv", ["rootsd", *words])
+    monkeypatch.setattr(f"rootsd.{program}.main", lambda words: seen.append([*words]))
     entry.main()
-    assert seen == [list(words)]
+    assert seen == [given]
 
 
 def test_a_quick_command_gives_the_same_answer_as_the_full_one(daemon: FakeDaemon) -> None:
@@ -161,20 +151,6 @@ def test_an_interrupt_ends_a_quick_command_with_130(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "argv", ["rootsd", "check", "/src"])
     monkeypatch.setattr("rootsd.check.main", interrupted)
     assert entry.main() == 130
-
-
-@pytest.mark.parametrize(
-    "words",
-    [(), ("--ready-fd", "9"), ("--detach", "--ready-fd", "9")],
-)
-def test_the_daemon_is_launched_without_the_command_line(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setattr(sys, "argv", ["rootsd", "daemon", *words])
-    monkeypatch.setattr("rootsd.cli.answers.run_daemon.main", seen.append)
-    entry.main()
-    assert seen == [list(words)]
 
 
 @pytest.mark.parametrize("words", [("shell-init", "bash"), ("completion", "zsh"), ("--help",)])

@@ -17,12 +17,7 @@ from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import verb_table
 from rootsd.wire.registry import REQUEST_TYPES
 from support.control_requests import is_order
-from support.fake_daemon import (
-    FakeDaemon,
-    a_decision,
-    a_status,
-    an_item,
-)
+from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
 from support.terminal import Shell
 
 EVERYWHERE = {

@@ -61,11 +61,7 @@ def rootsd_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def facts(
-    daemon: FakeDaemon,
-    rootsd_dir: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
+def facts(daemon: FakeDaemon, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Set up the same environment on every machine, and return the folder shown."""
     daemon.answers |= ANSWERS
     monkeypatch.setenv("HOME", "/home/ann")

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.config.configuration import (
-    MAX_BYTES,
-    Config,
-    parse_config,
-    read_config,
-)
+from rootsd.config.configuration import MAX_BYTES, Config, parse_config, read_config
 from rootsd.config.parent_paths import canonical_path
 from rootsd.config.schema import ApprovalTable, SessionsTable
 from rootsd.config.validation import MAX_PROBLEMS
@@ -186,12 +181,7 @@ PARENT = "[[parent]]\npath = '/srv/a'\n"
         ("[approval]\nguards = 1", 2, "approval.guards", "did you mean guard?"),
         ("approval = 1", 1, "approval", "expected a table that starts with [approval]"),
         ('[confine]\nread = ["src"]', 2, "confine.read", "expected a list of paths"),
-        (
-            '[confine]\nhide = ["~nobody-here/x"]',
-            2,
-            "confine.hide",
-            "~nobody-here/x",
-        ),
+        ('[confine]\nhide = ["~nobody-here/x"]', 2, "confine.hide", "~nobody-here/x"),
         ("[confine]\nnetwork = 1", 2, "confine.network", "expected true or false"),
         ('[confine]\non_revoke = "die"', 2, "confine.on_revoke", 'one of "tell", "kill"'),
         ("[confine]\nnetwrok = true", 2, "confine.netwrok", "did you mean network?"),
@@ -258,10 +248,7 @@ def test_a_syntax_error_names_file_and_line(text: str, place: str) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (
-            lambda file: file.write_bytes(b"# one\n# two \xff\n"),
-            "toml, line 2: this is not UTF",
-        ),
+        (lambda file: file.write_bytes(b"# one\n# two \xff\n"), "toml, line 2: this is not UTF"),
         (lambda file: file.write_bytes(b"#" * (MAX_BYTES + 1)), "larger than"),
         (Path.mkdir, "cannot be read: Is a directory"),
         (os.mkfifo, "not a regular file"),

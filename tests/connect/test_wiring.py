@@ -144,9 +144,7 @@ def test_a_new_file_and_its_folders_are_removed_again(
     assert os.listdir(client_home.path) == []
 
 
-def test_a_new_file_with_later_changes_is_kept_without_our_entry(
-    client_home: ClientHome,
-) -> None:
+def test_a_new_file_with_later_changes_is_kept_without_our_entry(client_home: ClientHome) -> None:
     wiring = client_home.wiring("qwen")
     wiring.connect(WISH, Consent.NONE)
     values = json.loads(wiring.settings.read_text())

@@ -90,11 +90,7 @@ def wrap(
 
 
 def unwrap(
-    language: SettingsFormat,
-    text: str,
-    keys: tuple[str, ...],
-    before: str,
-    entry: dict[str, Any],
+    language: SettingsFormat, text: str, keys: tuple[str, ...], before: str, entry: dict[str, Any]
 ) -> str:
     text = language.replace(
         text, (*keys, "command"), language.raw(before, (*keys, "command")) or ""

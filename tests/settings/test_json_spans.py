@@ -10,14 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.json_spans import (
-    Items,
-    contents,
-    insert,
-    parse,
-    remove,
-    remove_empty,
-)
+from rootsd.settings.json_spans import Items, contents, insert, parse, remove, remove_empty
 
 DENY = ("permissions", "deny")
 RULES = Items(DENY, ["Read(//a/**)", "Edit(//a/**)"])

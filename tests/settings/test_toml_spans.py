@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.toml_spans import (
-    KeyPath,
-    append_table,
-    find_lines,
-    parse,
-    remove,
-    set_value,
-)
+from rootsd.settings.toml_spans import KeyPath, append_table, find_lines, parse, remove, set_value
 
 PARENTS = ("parent",)
 TEXT = """\
@@ -121,8 +114,7 @@ def test_what_is_no_array_gets_no_table(text: str) -> None:
 
 PATHS = st.text(st.characters(codec="utf-8"), min_size=1)
 ENTRIES = st.fixed_dictionaries(
-    {"path": PATHS},
-    optional={"depth": st.integers(1, 64), "skip": st.lists(PATHS, max_size=3)},
+    {"path": PATHS}, optional={"depth": st.integers(1, 64), "skip": st.lists(PATHS, max_size=3)}
 )
 GAPS = st.sampled_from(("", "\n", "# a note\n", "\n# two\n\n# notes\n"))
 

@@ -461,10 +461,7 @@ def test_a_project_whose_own_settings_take_a_denial_away_is_named(
 
 
 def test_what_opencode_merges_before_and_after_ours_is_read_back(
-    tmp_path: Path,
-    record: SyncRecord,
-    decisions: Decisions,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, record: SyncRecord, decisions: Decisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`OPENCODE_CONFIG` adds a file before ours, and `OPENCODE_PERMISSION` comes last."""
     folder = tmp_path / "moved"

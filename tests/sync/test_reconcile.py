@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, insert, parse, remove
-from rootsd.sync.reconcile import (
-    NOTHING_OWN,
-    OwnEntries,
-    keep_denials,
-    plan_file,
-    plan_profile,
-)
+from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries, keep_denials, plan_file, plan_profile
 from rootsd.sync.targets import EntryKind, ListEntry
 
 DENY, DIRS = ("permissions", "deny"), ("permissions", "additionalDirectories")

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.sync.access import (
-    MAX_DENIALS,
-    MAX_GRANTS,
-    AccessLists,
-    GrantedFolder,
-    choose_access,
-)
+from rootsd.sync.access import MAX_DENIALS, MAX_GRANTS, AccessLists, GrantedFolder, choose_access
 from rootsd.sync.targets import TARGETS, EntryKind
 from support.fake_daemon import an_item
 

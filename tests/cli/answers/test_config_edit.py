@@ -11,12 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.answers.config_edit import (
-    CannotEdit,
-    edit_config,
-    new_file_text,
-    schema_file,
-)
+from rootsd.cli.answers.config_edit import CannotEdit, edit_config, new_file_text, schema_file
 from rootsd.settings import toml_spans
 
 

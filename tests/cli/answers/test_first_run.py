@@ -44,9 +44,7 @@ def test_the_home_folder_is_never_guessed(home: Path) -> None:
     assert guessed(home, home) == []
 
 
-def test_a_repository_outside_the_home_folder_counts_for_the_folder_around_it(
-    home: Path,
-) -> None:
+def test_a_repository_outside_the_home_folder_counts_for_the_folder_around_it(home: Path) -> None:
     make(home, "mnt/work/api", "me/.x")
     guesses = guess_parents(home / "me", home / "mnt/work/api")
     assert [guess.path for guess in guesses] == [home / "mnt/work"]

@@ -180,9 +180,7 @@ def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     assert review.approved == 1
 
 
-def test_a_project_that_disappears_during_its_question_is_dropped(
-    waiting: FakeDaemon,
-) -> None:
+def test_a_project_that_disappears_during_its_question_is_dropped(waiting: FakeDaemon) -> None:
     answers = iter((a_listing(ITEMS[2]), Objection(ErrorCode.NOTHING_MATCHED, "no project")))
 
     def show(_: dict[str, Any]) -> dict[str, Any]:

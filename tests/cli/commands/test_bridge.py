@@ -16,11 +16,7 @@ def test_the_help_says_where_the_command_belongs(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        (),
-        ("--client", "x"),
-        ("--only", "a", "--only", "tag:b", "--client", "x", "--any-uri"),
-    ],
+    [(), ("--client", "x"), ("--only", "a", "--only", "tag:b", "--client", "x", "--any-uri")],
 )
 def test_the_arguments_are_passed_on(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

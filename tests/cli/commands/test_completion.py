@@ -17,11 +17,7 @@ from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
-START = {
-    "bash": "bash --norc --noprofile -i",
-    "zsh": "zsh -f -i",
-    "fish": "fish --no-config -i",
-}
+START = {"bash": "bash --norc --noprofile -i", "zsh": "zsh -f -i", "fish": "fish --no-config -i"}
 LOAD = {
     "bash": 'eval "$(rootsd completion bash)"',
     "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd completion zsh)"',

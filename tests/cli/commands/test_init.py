@@ -50,9 +50,11 @@ def config(rootsd_dir: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def test_yes_takes_every_step_but_decides_nothing(
+def test_yes_takes_every_step_but_decides_nothing_and_allows_no_tools(
     running: FakeDaemon, shell: Shell, home: Path, rootsd_dir: Path
 ) -> None:
+    (home / ".qwen").mkdir()
+    (home / ".cursor").mkdir()
     done = shell.run("init", "--yes")
     assert done.status == 0, done.err
     assert 'path = "~/src"' in config(rootsd_dir)
@@ -60,22 +62,13 @@ def test_yes_takes_every_step_but_decides_nothing(
     for verb in ("completion", "shell-init"):
         assert f'eval "$(rootsd {verb} bash)"' in lines
     assert running.asked("decide") == []
-    again = shell.run("init", "--yes")
-    assert again.status == 0
-    assert (home / ".bashrc").read_text().count("rootsd completion bash") == 1
-
-
-def test_yes_connects_the_clients_that_are_there_and_allows_no_tools(
-    running: FakeDaemon, shell: Shell, home: Path
-) -> None:
-    (home / ".qwen").mkdir()
-    (home / ".cursor").mkdir()
-    done = shell.run("init", "--yes")
-    assert done.status == 0, done.err
     text = (home / ".qwen" / "settings.json").read_text()
     assert ('"bridge"' in text, "trust" in text) == (True, False)
     assert "To connect Cursor: rootsd connect cursor" in done.err
     assert not (home / ".cursor" / "mcp.json").exists()
+    again = shell.run("init", "--yes")
+    assert again.status == 0
+    assert (home / ".bashrc").read_text().count("rootsd completion bash") == 1
 
 
 def test_the_folders_in_which_clients_make_worktrees_are_watched(

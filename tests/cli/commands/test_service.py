@@ -29,14 +29,6 @@ def installed(desktop: UserSession, shell: Shell) -> UserSession:
     return desktop
 
 
-def test_install_ends_with_the_status(desktop: UserSession, shell: Shell) -> None:
-    with desktop.daemon():
-        done = shell.run("service", "install")
-    assert done.status == 0
-    assert f"The service is installed in {desktop.units}." in done.err
-    assert done.out.startswith("daemon\t")
-
-
 def test_a_dry_run_prints_all_steps_and_does_nothing(desktop: UserSession, shell: Shell) -> None:
     done = shell.run("service", "install", "--strict", "--dry-run")
     written = [line for line in done.out.splitlines() if line.startswith("write ")]
@@ -68,7 +60,7 @@ def test_print_shows_what_install_writes(desktop: UserSession, shell: Shell) -> 
     printed = shell.run("service", "print")
     files = json.loads(shell.run("service", "print", "--json").out)["files"]
     with desktop.daemon():
-        shell.run("service", "install")
+        assert shell.run("service", "install").out.startswith("daemon\t"), "it shows the status"
     assert [file["path"] for file in files] == [
         str(desktop.units / name) for name in unit_files.BASE_UNITS
     ]
@@ -136,16 +128,23 @@ def test_logs_without_a_journal_is_an_error_without_a_traceback(
     assert "journalctl cannot be run" in done.err
 
 
-def test_uninstall_keeps_decisions_and_prints_their_path(
-    installed: UserSession, shell: Shell
-) -> None:
-    decisions = installed.state / "decisions.db"
+def test_uninstall_keeps_decisions_unless_it_purges(installed: UserSession, shell: Shell) -> None:
+    decisions, unit = installed.state / "decisions.db", installed.units / "rootsd.service"
     decisions.touch()
+    planned = shell.run("service", "uninstall", "--purge", "--dry-run")
+    assert f"would remove {unit}\n" in planned.err
+    assert f"would remove {installed.state}\n" in planned.err
+    assert planned.err.endswith("nothing was changed.\n")
+    assert (decisions.exists(), unit.exists()) == (True, True)
     done = shell.run("service", "uninstall")
     assert done.status == 0
     assert f"removed {installed.units}/rootsd.service\n" in done.err
     assert f"Decisions are kept in {installed.state}" in done.err
-    assert decisions.exists()
+    assert (decisions.exists(), installed.units.exists()) == (True, False)
+    whole = json.loads(shell.run("service", "uninstall", "--purge", "--json").out)
+    assert str(installed.state) in whole["removed"]
+    assert not installed.state.exists()
+    assert shell.run("service", "uninstall", "--purge").status == 0
 
 
 def test_uninstall_first_removes_the_permission_hooks(
@@ -171,27 +170,6 @@ def test_uninstall_first_removes_the_permission_hooks(
     assert done.err.startswith("removed the permission hook in ~/.claude/settings.json\n")
     assert not file.exists()
     assert "rootsd" in (Path.home() / ".claude.json").read_text()
-
-
-def test_a_dry_run_lists_the_files_and_removes_nothing(
-    installed: UserSession, shell: Shell
-) -> None:
-    done = shell.run("service", "uninstall", "--purge", "--dry-run")
-    assert f"would remove {installed.units}/rootsd.service\n" in done.err
-    assert f"would remove {installed.state}\n" in done.err
-    assert done.err.endswith("nothing was changed.\n")
-    assert installed.state.exists()
-    assert (installed.units / "rootsd.service").exists()
-
-
-def test_purge_removes_the_decisions_and_may_be_repeated(
-    installed: UserSession, shell: Shell
-) -> None:
-    whole = json.loads(shell.run("service", "uninstall", "--purge", "--json").out)
-    assert str(installed.state) in whole["removed"]
-    assert not installed.state.exists()
-    assert not installed.units.exists()
-    assert shell.run("service", "uninstall", "--purge").status == 0
 
 
 def test_down_stops_the_service_and_its_sockets(installed: UserSession, shell: Shell) -> None:

@@ -27,11 +27,7 @@ from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
-START = {
-    "bash": ("--norc", "--noprofile"),
-    "zsh": ("-f",),
-    "fish": ("--no-config",),
-}
+START = {"bash": ("--norc", "--noprofile"), "zsh": ("-f",), "fish": ("--no-config",)}
 LOAD = {
     "bash": 'eval "$(rootsd shell-init bash)"',
     "zsh": 'eval "$(rootsd shell-init zsh)"',

@@ -19,12 +19,7 @@ def test_json_may_stand_before_or_after_the_verb(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("--json", "parent", "ls"),
-        ("parent", "--json", "ls"),
-        ("parent", "ls", "--json"),
-    ],
+    "words", [("--json", "parent", "ls"), ("parent", "--json", "ls"), ("parent", "ls", "--json")]
 )
 def test_global_flags_work_anywhere_in_a_verb_of_two_words(
     shell: Shell, words: tuple[str, ...]

@@ -107,14 +107,7 @@ def test_a_grouped_table_keeps_everything_whole_and_fits(
 def test_the_rows_of_a_group_are_below_its_heading_and_aligned_with_all_others() -> None:
     groups = [("~/a", "me", [["x", "1"], ["longer", "2"]]), ("~/b", "", [["y", ""]])]
     lines = grouped_table(["N", "R"], [ColumnFit.LINE, ColumnFit.NOTE], groups, 20, plain)
-    assert list(lines) == [
-        "  N       R",
-        "~/a  me",
-        "  x       1",
-        "  longer  2",
-        "~/b",
-        "  y",
-    ]
+    assert list(lines) == ["  N       R", "~/a  me", "  x       1", "  longer  2", "~/b", "  y"]
 
 
 def test_the_first_note_ends_the_line_of_its_row_if_it_fits() -> None:

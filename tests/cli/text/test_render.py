@@ -61,9 +61,7 @@ def test_a_terminal_gets_aligned_columns_with_short_cells(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_an_empty_result_prints_nothing_on_a_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_empty_result_prints_nothing_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     output().show(CommandResult(), (NAME, PATH))
     assert capsys.readouterr().out == ""
 
@@ -150,12 +148,7 @@ def test_an_error_in_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[
     assert json.loads(captured.out) == {
         "schema": "rootsd/1",
         "command": "ls",
-        "error": {
-            "code": "ambiguous",
-            "message": "which?",
-            "remedy": None,
-            "choices": ["a", "b"],
-        },
+        "error": {"code": "ambiguous", "message": "which?", "remedy": None, "choices": ["a", "b"]},
     }
 
 

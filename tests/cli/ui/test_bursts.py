@@ -127,9 +127,7 @@ async def test_control_without_the_queue_a_burst_goes_to_the_list(
     assert all(each.get("tags") != TAGS[name] for each in daemon.asked("decide"))
 
 
-async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(
-    daemon: LiveDaemon,
-) -> None:
+async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(daemon: LiveDaemon) -> None:
     """Denying one project can deny others in it."""
     plan = a_decision(an_item("one", path="/src/0"))
     listed = [an_affected(name, path=f"/src/0/{name}", after="denied") for name in NAMES]
