@@ -17,10 +17,10 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import TextResourceContents
 
 from rootsd.mcp.connection import DisconnectReason, PeerLimits, serve_session
+from support.bridges import META_2026
 from support.list_roots_output import listed
 from support.mcp_harness import (
     HANG_GUARD_S,
-    META_2026,
     FakeSource,
     Peer,
     byte_pipe,

@@ -15,7 +15,8 @@ from rootsd.mcp.server import SdkDispatcher, _DispatchContext, build_server
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
-from support.mcp_harness import HANG_GUARD_S, META_2026, FakeSource, no_wait, root
+from support.bridges import META_2026
+from support.mcp_harness import HANG_GUARD_S, FakeSource, no_wait, root
 from support.recorded_session import RecordedObserver
 
 INITIALIZE = {

@@ -11,7 +11,8 @@ from mcp.shared.exceptions import MCPError
 
 from rootsd.core.model import PublishedRoot
 from rootsd.mcp.paging import PAGE_SIZE, page_at, reject_cursor
-from support.mcp_harness import FakeSource, Message, connected, root
+from support.bridges import Message
+from support.mcp_harness import FakeSource, connected, root
 
 NAMES = st.text(st.characters(), min_size=1, max_size=4)  # halves of surrogate pairs among them
 SETS = st.frozensets(NAMES, max_size=8)

@@ -10,8 +10,9 @@ import pytest
 from rootsd.core.errors import Busy
 from rootsd.core.model import ProjectKind
 from rootsd.mcp.responses import MAX_BATCH_MESSAGES
+from support.bridges import META_2026
 from support.list_roots_output import listed as listed_in
-from support.mcp_harness import META_2026, FakeSource, connected, root
+from support.mcp_harness import FakeSource, connected, root
 
 API = root("/src/api", tags=("work",))
 META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}

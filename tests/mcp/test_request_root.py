@@ -10,7 +10,8 @@ import pytest
 from rootsd.core.errors import Busy
 from rootsd.mcp.connection import PeerLimits
 from rootsd.mcp.views import WaitLimits
-from support.mcp_harness import META_2026, FakeSource, Peer, connected, root
+from support.bridges import META_2026
+from support.mcp_harness import FakeSource, Peer, connected, root
 
 API, WEB = root("/src/api"), root("/src/web")
 AT_ONCE = PeerLimits(wait_limits=WaitLimits(default_s=0))

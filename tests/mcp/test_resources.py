@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rootsd.core.model import ProjectKind
-from support.mcp_harness import META_2026, FakeSource, connected, root
+from support.bridges import META_2026
+from support.mcp_harness import FakeSource, connected, root
 
 API = root("/src/acme/api", name="acme/api")
 DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI)

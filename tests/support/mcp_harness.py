@@ -39,15 +39,11 @@ from rootsd.mcp.server import build_server
 from rootsd.mcp.source import RootsSource
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire.jsonrpc import LineReader
+from support.bridges import META_2026, Message
 from support.recorded_session import RecordedObserver
 
 HANG_GUARD_S = 60
 TAKEN_AT_ONCE = 16 * 1024
-Message = dict[str, Any]
-META_2026: Mapping[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 def root(

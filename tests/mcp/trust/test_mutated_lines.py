@@ -14,9 +14,10 @@ import pytest
 
 from rootsd.mcp.connection import DisconnectReason, PeerLimits
 from rootsd.mcp.views import WaitLimits
+from support.bridges import Message
 from support.damaged_messages import damaged, message
 from support.list_roots_output import listed
-from support.mcp_harness import FakeSource, Message, Peer, connected, root
+from support.mcp_harness import FakeSource, Peer, connected, root
 from support.sizes import Sizes
 
 LINES_PER_CONNECTION = 200
