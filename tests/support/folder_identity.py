@@ -1,6 +1,6 @@
 """The identity of a folder, as a daemon sends it to a warden.
 
-It is not in `walls`, because each test of a wall starts that module as a program, and the modules
+It is not in `walls`, because the process that forks the walls loads that module, and the modules
 that read an identity would take a third of its start.
 """
 
