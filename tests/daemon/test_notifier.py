@@ -73,7 +73,7 @@ class NotifierHarness:
 
     async def news(self) -> tuple[int, list[str]]:
         news = await self.notifier.new_proposals(NewProposalsQuery())
-        return news["new"], [wanted["note"] for wanted in news["wanted"]]
+        return news["new"], [*news["wanted"].values()]
 
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:

@@ -48,7 +48,7 @@ class FakeDaemon:
     def __init__(self, folder: Path) -> None:
         self.socket = folder / "run" / "ctl" / "control.sock"
         # Whoever has a terminal asks this, too, after what it came for.
-        nothing = {"revision": 1, "new": 0, "wanted": [], "warnings": []}
+        nothing = {"revision": 1, "new": 0, "wanted": {}, "warnings": []}
         self.answers: dict[str, Answer] = {"news": nothing}
         self.answers["introduce"] = {}  # whoever stays says this before it hides
         self.notices: list[dict[str, Any]] = []

@@ -157,5 +157,5 @@ ANSWERS: Mapping[str, Answer] = {
     "check": {
         "published": True, "verdict": "approved", "root": "acme/api", "access": "read-write",
     },
-    "examine": a_listing(INSIDE),
+    "examine": {"items": [INSIDE]},
 }  # fmt: skip

@@ -47,10 +47,8 @@ def print_news(invocation: Invocation) -> None:
         return
     if invocation.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:
         return
-    for wanted in news["wanted"]:
-        invocation.output.message(
-            f"{safe_label(wanted['note'], limit=None)}: rootsd show {wanted['id']}"
-        )
+    for id_, note in news["wanted"].items():
+        invocation.output.message(f"{safe_label(note, limit=None)}: rootsd show {id_}")
     if count := news["new"]:
         what = "1 new project needs" if count == 1 else f"{count} new projects need"
         invocation.output.message(f"{what} your decision: rootsd pending")

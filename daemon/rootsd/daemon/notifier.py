@@ -25,7 +25,7 @@ from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.state.ledger import Ledger
-from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
+from rootsd.wire.daemon import NewProposals, NewProposalsQuery
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +89,11 @@ class PendingNotifier:
         """Return what became pending since the last call, and mark it as seen."""
         catalog = self._ledger.catalog
         new = _pending_paths(catalog) - self._known
-        wanted = [
-            RequestedFolder(id=project.id, name=catalog.name_of(project), note=note)
-            for project in (catalog.projects[path] for path in sorted(new))
-            if (note := self._note_on(project.path))
-        ]
+        wanted = {
+            catalog.projects[path].id: str(note)
+            for path in sorted(new)
+            if (note := self._note_on(path))
+        }
         self._known = _pending_paths(catalog)
         self._forget_all()
         return NewProposals(

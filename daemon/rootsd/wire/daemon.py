@@ -255,24 +255,13 @@ class ScanProgressItem(TypedDict):
     """The parent that is being scanned."""
 
 
-class RequestedFolder(TypedDict):
-    """A folder that a client requests."""
-
-    id: str
-    """The id of the project."""
-    name: str
-    """The name of the project."""
-    note: str
-    """Which client requests it, and why."""
-
-
 class NewProposals(Answer):
     """The proposals that no person has seen."""
 
     new: int
     """The number of proposals that no client requests."""
-    wanted: list[RequestedFolder]
-    """The folders that clients request."""
+    wanted: dict[str, str]
+    """Which client requests a folder, and why, by the id of the project."""
 
 
 class NewProposalsQuery(ControlRequest, frozen=True):
@@ -355,12 +344,8 @@ class SessionsQuery(ControlRequest, frozen=True):
 class DoctorResult(NamedTuple):
     """All checks, including those without a problem."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: tuple[DoctorFinding, ...]
     """The findings."""
-    warnings: tuple[str, ...] = ()
-    """What a person should know, one sentence each."""
 
 
 class DoctorRequest(ControlRequest, frozen=True):

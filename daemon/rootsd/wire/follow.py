@@ -9,12 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.wire.daemon import SessionItem
 from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
 from rootsd.wire.hello import ResumeState
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import Answer, ControlRequest
+from rootsd.wire.request import ControlRequest
 from rootsd.wire.wall import ConfinedProgramItem, WallProgram
 
 MAX_FOLLOW_ITEMS = 500
@@ -115,22 +116,11 @@ class FollowRequest(ControlRequest, frozen=True):
     use: WallUse = WallUse.PROGRAM
 
 
-class SessionRootItem(TypedDict):
-    """A root as a session or a confined program got it. Its project may differ by now."""
-
-    name: str
-    """Its name."""
-    path: str
-    """Its path, or its URI."""
-    access: str
-    """A value of `Access`."""
-
-
-class SessionRoots(Answer):
+class SessionRoots(NamedTuple):
     """The roots that a session got last, or that a confined program may reach."""
 
-    items: list[SessionRootItem]
-    """The roots, by path."""
+    items: tuple[ConfinedRoot, ...]
+    """The roots, by path. Of each, only `path`, `access`, and `name` are set."""
 
 
 class SessionRootsQuery(ControlRequest, frozen=True):

@@ -15,7 +15,7 @@ NEW = "2 new projects need your decision: rootsd pending\n"
 def told(daemon: FakeDaemon) -> FakeDaemon:
     daemon.answers["projects"] = a_listing(an_item(verdict="approved"))
     daemon.answers["status"] = a_status()
-    daemon.answers["news"] = {"revision": 7, "new": 2, "wanted": [], "warnings": []}
+    daemon.answers["news"] = {"revision": 7, "new": 2, "wanted": {}, "warnings": []}
     return daemon
 
 
@@ -24,8 +24,8 @@ def test_on_a_terminal_the_line_follows_the_output(told: FakeDaemon, shell: Shel
 
 
 def test_a_root_request_is_named_and_escaped(told: FakeDaemon, shell: Shell) -> None:
-    wanted = {"id": "r7k2", "name": "api", "note": 'Goose\x1b[2J asks for it: "now"'}
-    told.answers["news"] = {"revision": 7, "new": 0, "wanted": [wanted], "warnings": []}
+    wanted = {"r7k2": 'Goose\x1b[2J asks for it: "now"'}
+    told.answers["news"] = {"revision": 7, "new": 0, "wanted": wanted, "warnings": []}
     shown = shell.run_on_terminal("ls").out
     assert shown.endswith('Goose\\u{1b}[2J asks for it: "now": rootsd show r7k2\n')
 

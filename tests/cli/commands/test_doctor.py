@@ -28,7 +28,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[DoctorCheck]:
 
 @pytest.fixture
 def inside(daemon: FakeDaemon) -> FakeDaemon:
-    daemon.answers["examine"] = {"revision": 7, "items": [INSIDE], "warnings": []}
+    daemon.answers["examine"] = {"items": [INSIDE]}
     daemon.answers["status"] = a_status()
     return daemon
 

@@ -49,7 +49,7 @@ class DoctorHandlers(Handlers):
             *map(_left_out_finding, await self.discovery.left_out()),
         ]
         items = tuple(each._replace(seen_by="daemon") for each in found)
-        return to_json(DoctorResult(self.ledger.revision, items))
+        return to_json(DoctorResult(items))
 
     def _known_findings(
         self, parents: Sequence[ParentItem], problems: Sequence[str]

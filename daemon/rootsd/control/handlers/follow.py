@@ -29,8 +29,8 @@ from rootsd.control.wardens import (
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.model import Focus, Project, PublishedRoot, Verdict
-from rootsd.core.paths import text_of
+from rootsd.core.model import Focus, Project, Verdict
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope
 from rootsd.core.wall import WallUse
@@ -47,7 +47,6 @@ from rootsd.wire.follow import (
     FollowResult,
     ProjectGroup,
     ScreenChange,
-    SessionRootItem,
     SessionRoots,
     SessionRootsQuery,
 )
@@ -119,14 +118,13 @@ class FollowHandlers(Handlers):
         await warden.propose(request.opened)
         return {}
 
-    async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:
+    async def session_roots(self, query: SessionRootsQuery) -> Result:
         """Return the roots of a session or a confined program, as they were sent to it."""
         roots = self.services.daemon.session_roots(
             query.id
         ) or self.services.wall.wardens.roots_of(query.id)
-        return SessionRoots(
-            revision=self.ledger.revision, items=[_root_item(root) for root in roots], warnings=[]
-        )
+        items = (ConfinedRoot(root.path, root.access, name=root.name) for root in roots)
+        return to_json(SessionRoots(tuple(items)))
 
 
 class Shown(NamedTuple):
@@ -258,7 +256,3 @@ async def _wait_for_change(
 
         group.start_soon(end_after, partial(ledger.wait_for_catalog_or_focus, catalog, focus))
         group.start_soon(end_after, partial(changes.wait_past, number))
-
-
-def _root_item(root: PublishedRoot) -> SessionRootItem:
-    return SessionRootItem(name=root.name, path=text_of(root.path), access=root.access.value)
