@@ -21,8 +21,8 @@ import pytest
 from bench.forest import Forest
 from bench.measuring import percentile, table
 from bench.running import HANG_GUARD_S, Client, Daemon, daemon
-from support.person import POWERLESS
 from support.sizes import Sizes
+from support.subprocesses import UNPRIVILEGED
 
 Deed = Callable[[Path], object]
 TOLD, CHECKED, LISTED = "client told", "checked", "listed"
@@ -63,7 +63,7 @@ def test_what_is_gone_is_withdrawn(small_forest: Forest, sizes: Sizes) -> None:
     victims = (path.parent for path in sorted(src.glob("ghq/*/*/r*/.git")))
     took: dict[tuple[str, str], list[float]] = {}
     # To root nothing is closed, so the daemon runs without root's powers.
-    with daemon(src, within=POWERLESS) as running:
+    with daemon(src, within=UNPRIVILEGED) as running:
         assert running.approve_forest(small_forest) >= 490
         client = Client()
         for name, deed in DEEDS.items():

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.person import POWERLESS, Person
+from support.person import Person
+from support.subprocesses import UNPRIVILEGED
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -33,7 +34,7 @@ from rootsd.__main__ import main
 sys.exit(main())
 """
 # Root may take everything. Then both are without rights, and have the same user.
-PREFIX = POWERLESS if os.geteuid() == 0 else ()
+PREFIX = UNPRIVILEGED if os.geteuid() == 0 else ()
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from support.person import POWERLESS, Person, Start
+from support.person import Person, Start
 from support.sdk_clients import legacy_client, modern_client, published
 from support.sizes import Sizes
+from support.subprocesses import UNPRIVILEGED
 
 # The SDK deprecates parts that its own legacy mode still uses.
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -157,7 +158,7 @@ def test_a_state_folder_that_cannot_be_written_is_named_and_nothing_starts(
     person.rootsd("down")
     (rootsd_dir / "state").chmod(0o500)
     (rootsd_dir / "state" / "decisions.db").chmod(0o400)
-    done = person.run("up", within=POWERLESS)
+    done = person.run("up", within=UNPRIVILEGED)
     assert done.returncode != 0
     assert str(rootsd_dir / "state") in done.stderr
     assert "Traceback" not in done.stderr

@@ -18,9 +18,6 @@ HANG_GUARD = 60
 
 Finished = subprocess.CompletedProcess[str]
 
-# Root may read and write everything, so "no permission" needs a process without capabilities.
-POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
-
 
 class Start(Enum):
     """How a process of `rootsd` comes into being: see `support.preloaded`."""
