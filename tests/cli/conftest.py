@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.fake_daemon import FakeDaemon
+from support.forking_program import forking_program
 from support.terminal import Shell
+from support.user_session import UserSession
 
 
 @pytest.fixture
@@ -33,3 +35,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder that exists."""
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
+    """A user session in which a service can run."""
+    return UserSession(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[str]:
+    """Return the words that run `rootsd`: a start of Python takes most of the time of a test."""
+    with forking_program() as words:
+        yield words

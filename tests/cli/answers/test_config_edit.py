@@ -35,20 +35,6 @@ def test_a_new_file_names_the_schema_for_taplo(file: Path) -> None:
     assert file.read_text() == new_file_text() + '\n[[parent]]\npath = "/a"\n'
 
 
-def test_an_existing_file_keeps_its_first_line(file: Path) -> None:
-    file.parent.mkdir()
-    file.write_text("# mine\n")
-    with edit_config(bytes(file)) as write:
-        write(lambda text: toml_spans.append_table(text, ("parent",), {"path": "/a"}))
-    assert file.read_text().startswith("# mine\n")
-    assert "#:schema" not in file.read_text()
-
-
-def test_a_changed_file_ends_in_a_newline(file: Path) -> None:
-    change(file, "# mine")
-    assert file.read_text() == "# mine\n"
-
-
 def test_a_new_file_is_private(file: Path) -> None:
     seen: list[str] = []
 
@@ -64,12 +50,20 @@ def test_a_new_file_is_private(file: Path) -> None:
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_a_file_keeps_its_mode(file: Path) -> None:
+def test_an_existing_file_keeps_its_first_line_and_mode_and_ends_in_a_newline(file: Path) -> None:
     file.parent.mkdir()
-    file.write_text("# old\n")
+    file.write_text("# mine\n")
     file.chmod(0o640)
-    change(file, "# new\n")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    with edit_config(bytes(file)) as write:
+        write(lambda text: toml_spans.append_table(text, ("parent",), {"path": "/a"}))
+    assert file.read_text().startswith("# mine\n")
+    assert "#:schema" not in file.read_text()
+    change(file, "# mine")
+    assert file.read_text() == "# mine\n"
+    before = file.stat()
+    assert stat.S_IMODE(before.st_mode) == 0o640
+    change(file, "# mine\n")
+    assert file.stat().st_ino == before.st_ino, "it is not written without a change"
 
 
 def test_a_failed_edit_changes_nothing_and_leaves_nothing_behind(file: Path) -> None:
@@ -85,13 +79,6 @@ def test_a_failed_edit_changes_nothing_and_leaves_nothing_behind(file: Path) -> 
         change(file, "\udcff")
     assert file.read_text() == "# old\n"
     assert os.listdir(file.parent) == ["config.toml"]
-
-
-def test_an_edit_that_changes_nothing_does_not_write(file: Path) -> None:
-    change(file, "# same\n")
-    before = file.stat()
-    change(file, "# same\n")
-    assert file.stat().st_ino == before.st_ino
 
 
 def test_a_link_inside_the_home_folder_is_written_through(

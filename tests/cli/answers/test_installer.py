@@ -19,11 +19,6 @@ UNITS = "rootsd.service rootsd.socket rootsd-control.socket"
 
 
 @pytest.fixture
-def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
-    return UserSession(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def invocation() -> Invocation:
     return Invocation(Flags(quiet=True))
 

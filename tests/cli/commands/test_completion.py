@@ -13,7 +13,6 @@ import pytest
 
 from rootsd.service.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, a_listing, an_item
-from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
@@ -58,13 +57,6 @@ def projects(daemon: FakeDaemon) -> FakeDaemon:
         an_item("$(touch x)", id="x1x1"),
     )
     return daemon
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[str]:
-    """Return the words that run `rootsd`: a start of Python takes most of the time of a test."""
-    with forking_program() as words:
-        yield words
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in START])

@@ -53,27 +53,22 @@ def test_adding_twice_changes_nothing(shell: Shell, src: Path, rootsd_dir: Path)
 
 
 def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Path) -> None:
-    shell.run("parent", "add", str(src), "--skip", "a")
-    assert shell.run("parent", "set", str(src), "--depth", "6", "--skip", "").status == 0
-    assert config(rootsd_dir).endswith("skip = []\ndepth = 6\n")
+    files = ("--project-file", "Justfile", "--project-file", "!go.mod")
+    shell.run("parent", "add", str(src), "--skip", "a", *files)
+    [item] = json.loads(shell.run("parent", "--json").out)["items"]
+    assert (item["skip"], item["project_files"]) == (["a"], ["Justfile", "!go.mod"])
+    words = ("--depth", "6", "--skip", "", "--project-file", "")
+    assert shell.run("parent", "set", str(src), *words).status == 0
+    [item] = json.loads(shell.run("parent", "--json").out)["items"]
+    assert (item["depth"], item["skip"], item["project_files"]) == (6, [], [])
+    for line in ("depth = 6", "skip = []", "project_files = []"):
+        assert f"\n{line}\n" in config(rootsd_dir)
 
 
 def test_set_without_a_setting_is_a_usage_error(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "set", str(src))
     assert done.status == 2
     assert "--depth, --skip, --nested, --project-file, or --mounts" in done.err
-
-
-def test_project_files_are_added_removed_and_reset(
-    shell: Shell, src: Path, rootsd_dir: Path
-) -> None:
-    shell.run("parent", "add", str(src), "--project-file", "Justfile", "--project-file", "!go.mod")
-    [item] = json.loads(shell.run("parent", "--json").out)["items"]
-    assert item["project_files"] == ["Justfile", "!go.mod"]
-    shell.run("parent", "set", str(src), "--project-file", "")
-    [item] = json.loads(shell.run("parent", "--json").out)["items"]
-    assert item["project_files"] == []
-    assert "project_files = []" in (rootsd_dir / "config" / "config.toml").read_text()
 
 
 @pytest.mark.parametrize("words", [("rm",), ("set", "--depth", "2")])

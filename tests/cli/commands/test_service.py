@@ -15,11 +15,6 @@ from support.user_session import PID, UserSession
 
 
 @pytest.fixture
-def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
-    return UserSession(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def installed(desktop: UserSession, shell: Shell) -> UserSession:
     """Yield a user session with an installed and running service."""
     with desktop.daemon():

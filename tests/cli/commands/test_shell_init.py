@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,6 @@ from rootsd.core.paths import text_of
 from rootsd.daemon.prompt_file import plain_tag, prompt_line
 from rootsd.service.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
-from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
@@ -95,13 +94,6 @@ class Person:
             capture_output=True, check=False, timeout=HANG_GUARD, cwd=self.home,
             env={**self.environment(), **variables}, input=answer.encode(),
         )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[str]:
-    """Return the words that run `rootsd`: a start of Python takes most of the time of a test."""
-    with forking_program() as words:
-        yield words
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in SHELLS])
