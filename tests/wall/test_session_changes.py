@@ -100,7 +100,7 @@ _ONLY_REPORTED = {
 _HARMLESS = {".git/refs/heads/alias": "master", ".git/SQUASH_MSG": "modules/lib/HEAD"}
 
 
-def test_links_out_of_git_directories_are_gone_at_the_end_and_the_rest_is_reported(
+def test_new_links_out_of_git_directories_are_gone_at_the_end_and_the_rest_is_reported(
     world: World,
 ) -> None:
     make_repository(world.main / "packages" / "nested")
@@ -108,9 +108,15 @@ def test_links_out_of_git_directories_are_gone_at_the_end_and_the_rest_is_report
     git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
     git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
     (world.main / ".git" / "EARLIER").symlink_to(world.home / "shared")
+    # Checkouts of `repo` and git-new-workdir consist of links.
+    workdir = world.main.parent / "workdir"
+    git("init", "-q", workdir)
+    for name in ("refs", "logs"):
+        subprocess.run(["rm", "-rf", workdir / ".git" / name], check=True)
+        (workdir / ".git" / name).symlink_to(world.main / ".git" / name)
     settings = (world.main / ".git" / "config").read_bytes()
     own, pack = f"{world.main}/.git", f"{world.main}/.git/objects/pack"
-    with world.wall() as wall:
+    with world.wall(world.main, workdir) as wall:
         wall.run(f"[os.makedirs(f'{world.main}/a{{n}}') for n in range(600)]")
         wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
         # A gitlink to a repository without programs.
@@ -129,6 +135,7 @@ def test_links_out_of_git_directories_are_gone_at_the_end_and_the_rest_is_report
     assert os.readlink(world.main / ".git" / "EARLIER") == str(world.home / "shared")
     for name in (".git/HARD_LINK", *_HARMLESS):
         assert os.path.lexists(world.main / name)
+    assert (workdir / ".git" / "refs").is_symlink()
     commit(world.main)
     assert world.bashrc.read_text() == "# mine\n"
     assert (world.main / ".git" / "config").read_bytes() == settings
@@ -141,21 +148,6 @@ def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: 
         os.kill(wall.warden_pid, signal.SIGKILL)
         commit(world.main)
     assert "outside" in world.bashrc.read_text()
-
-
-def test_earlier_links_stay_and_are_not_reported(world: World) -> None:
-    """Checkouts of `repo` and git-new-workdir consist of links."""
-    other = world.main.parent / "other"
-    other.mkdir()
-    git("init", "-q", cwd=other)
-    for name in ("refs", "logs"):
-        subprocess.run(["rm", "-rf", other / ".git" / name], check=True)
-        (other / ".git" / name).symlink_to(world.main / ".git" / name)
-    with world.wall(other) as wall:
-        wall.run(f"open('{other}/.git/description', 'w').write('x')")
-        world.end(wall)
-    assert world.found() == {}
-    assert (other / ".git" / "refs").is_symlink()
 
 
 def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -> None:

@@ -228,15 +228,13 @@ def test_worktrees_of_repositories_anywhere_in_a_root_are_kept(
     assert world.lost(*trees) == (trees if is_weak else [])
 
 
-@pytest.mark.parametrize("is_weak", [False, True])
-def test_a_small_root_is_searched_before_its_program_starts(world: World, is_weak: bool) -> None:
+def test_a_small_root_is_searched_before_its_program_starts(world: World) -> None:
     for number in range(70):
         (world.main / f"a{number:02}").mkdir()
     place = world.main / "z" / "b" / "c" / "deep"
     tree = hidden_tree(world, make_repository(place))
-    wall = world.wall(weaknesses=[Weakness.NO_SEARCH] if is_weak else ())
-    wall.run(_GIT.format(cwd=str(place), words=["worktree", "prune"]))
-    assert world.lost(tree) == ([tree] if is_weak else [])
+    world.wall().run(_GIT.format(cwd=str(place), words=["worktree", "prune"]))
+    assert world.lost(tree) == []
 
 
 def test_the_search_leaves_out_no_repository(world: World) -> None:
