@@ -29,6 +29,7 @@ from rootsd.discovery.service import Discovery
 from support.report_collector import HANG_S, ProposalTimes
 from support.repositories import raw
 from support.sizes import Sizes
+from support.system_parts import this_system
 
 HANG_GUARD_S = 20
 Make = Callable[[Path], object]
@@ -95,7 +96,10 @@ def discovering(src: Path) -> Iterator[ProposalTimes]:
     """Discovery as in the daemon, in this process."""
     proposals = ProposalTimes()
     discovery = Discovery(
-        report=proposals.report, on_status=proposals.on_status, on_death=lambda: None
+        report=proposals.report,
+        on_status=proposals.on_status,
+        on_death=lambda: None,
+        dependencies=this_system(),
     )
     discovery.start([Parent(raw(src))], {})
     discovery.scan(None).result(HANG_S)

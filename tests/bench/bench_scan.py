@@ -33,12 +33,12 @@ from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.identity import identify
 from rootsd.disk.markers import WalkRules
-from rootsd.disk.safety import FolderSafety
 from rootsd.disk.snapshot import read_snapshots, write_snapshots
 from rootsd.disk.walk import FolderListing, Walker, WalkFolder, read_stamp
 from rootsd.vcs.verify import RootVerifier
 from rootsd.watch.polling import PollingWatcher
 from support.sizes import Sizes
+from support.system_parts import folder_safety
 from support.tree_observers import RecordingObserver
 
 SCAN = "rootsd: scan"
@@ -73,7 +73,7 @@ class Contest:
         }
         self.tree = self._new_tree()
         self.tree.explore(Arrival.FOUND)
-        self.verifier = RootVerifier(FolderSafety(os.getuid()))
+        self.verifier = RootVerifier(folder_safety())
         self.roots: dict[bytes, Identity] = {p: identify(p) for p in forest.repositories}
         self.verifier.verify(self.roots)
 

@@ -41,6 +41,7 @@ from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery
 from rootsd.discovery.status import ParentReport, ParentState
 from support.sizes import Sizes
+from support.system_parts import this_system
 
 HANG_GUARD_S = 120
 # inotify instances: one each follows config.toml, the policy, and the names of the sockets.
@@ -79,7 +80,13 @@ def discovery(forest: Forest, index: Path | None = None) -> Started:
             watching.set()
 
     begin = time.perf_counter()
-    ours = Discovery(report=report, on_status=note, on_death=lambda: None, index=index)
+    ours = Discovery(
+        report=report,
+        on_status=note,
+        on_death=lambda: None,
+        dependencies=this_system(),
+        index=index,
+    )
     ours.start([Parent(forest.top)], {})
     assert watching.wait(HANG_GUARD_S)
     took = time.perf_counter() - begin

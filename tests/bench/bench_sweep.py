@@ -23,9 +23,10 @@ from bench.measuring import table
 from rootsd.core.model import Parent
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.periodic import ROOTS_POLL_CPU_SHARE, ROOTS_POLL_INTERVAL_S
-from rootsd.disk.safety import FolderSafety
+from rootsd.processes.activity import folders_of_tools
 from rootsd.watch.backend import best_watcher
 from support.sizes import Sizes
+from support.system_parts import folder_safety
 
 DAY_S = 86_400
 CACHES = Path("/proc/sys/vm/drop_caches")
@@ -82,8 +83,8 @@ def test_a_sweep_with_warm_and_with_cold_caches(forest: Forest, sizes: Sizes) ->
     rounds = sizes.pick(test=5, check=11, soak=21)
     watcher = best_watcher(lambda _: None)
     watcher.start()
-    safety = FolderSafety(os.getuid())
-    it = DiscoveryEngine(watcher, safety, lambda _: frozenset(), time.monotonic)
+    safety = folder_safety()
+    it = DiscoveryEngine(watcher, safety, lambda _: frozenset(), time.monotonic, folders_of_tools)
     for tree in it.set_parents([Parent(forest.top)]):
         it.explore(tree)
     it.set_roots(frozenset(forest.repositories), {})

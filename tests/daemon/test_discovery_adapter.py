@@ -23,6 +23,7 @@ from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon import discovery_adapter
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import Look
 from rootsd.disk.safety import explain_alias
 from rootsd.state.ledger import Ledger
@@ -30,6 +31,12 @@ from rootsd.wire.daemon import ScanProgressItem
 from support.ledger_harness import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
 from support.repositories import fake_repository, git, make_repository, raw
 from support.sample_decisions import NOON, PERSON
+from support.system_parts import folder_safety, this_system
+
+
+def an_adapter(ledger: Ledger, on_death: Callable[[], None]) -> DiscoveryAdapter:
+    hung = HungMountDetector()
+    return DiscoveryAdapter(ledger, on_death, None, this_system(), hung, folder_safety())
 
 
 @asynccontextmanager
@@ -44,7 +51,7 @@ async def running_adapter(
         expiries=no_expiries(),
         now=lambda: NOON,
     )
-    surveyor = DiscoveryAdapter(ledger, lambda: None)
+    surveyor = an_adapter(ledger, lambda: None)
     async with anyio.create_task_group() as group:
         group.start_soon(surveyor.forward_observations)
         group.start_soon(surveyor.follow_roots)
@@ -162,7 +169,7 @@ async def test_a_crash_of_discovery_is_raised_in_the_event_loop(
     ledger = Ledger(
         catalog, FakeSaver(), FakeVerifier(()), expiries=no_expiries(), now=lambda: NOON
     )
-    surveyor = DiscoveryAdapter(ledger, died.set)
+    surveyor = an_adapter(ledger, died.set)
     surveyor.start([Parent(raw(home / "src"))])
     with anyio.fail_after(HANG_GUARD):
         await died.wait()

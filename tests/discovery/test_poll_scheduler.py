@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Parent
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.periodic import ROOTS_POLL_CPU_SHARE, ROOTS_POLL_INTERVAL_S, PollScheduler
-from rootsd.disk.safety import FolderSafety
+from rootsd.processes.activity import folders_of_tools
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher, poll_interval
 from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import fake_repository, raw
+from support.system_parts import folder_safety
 
 
 @pytest.fixture
@@ -27,8 +27,10 @@ def clock() -> Clock:
 @pytest.fixture
 def engine_on(clock: Clock) -> Callable[[Watcher, Path], DiscoveryEngine]:
     def make(watcher: Watcher, *parents: Path) -> DiscoveryEngine:
-        judge = FolderSafety(os.getuid())
-        engine = DiscoveryEngine(watcher, judge, lambda _folders: frozenset(), clock)
+        judge = folder_safety()
+        engine = DiscoveryEngine(
+            watcher, judge, lambda _folders: frozenset(), clock, folders_of_tools
+        )
         for tree in engine.set_parents([Parent(raw(parent)) for parent in parents]):
             engine.explore(tree)
         return engine

@@ -19,7 +19,7 @@ from rootsd.core.model import IncompleteReason, ObservedState, Parent, Project, 
 from rootsd.discovery import service
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
-from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.service import Discovery
 from rootsd.discovery.status import ParentReport, ParentState, report_for
 from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
@@ -29,6 +29,7 @@ from rootsd.wire.daemon import ScanProgressItem
 from support.fake_watchers import Clock, RecordingWatcher
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, git, make_repository, raw
+from support.system_parts import this_system
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -63,7 +64,7 @@ def start(observed: ReportCollector, src: Path) -> Iterator[Start]:
             report=observed.report,
             on_status=observed.on_status,
             on_death=observed.on_death,
-            dependencies=DiscoveryDependencies(**dependencies),  # type: ignore[arg-type]
+            dependencies=this_system(**dependencies),
         )
         running.append(discovery)
         chosen = parents or (Parent(raw(src)),)
@@ -394,6 +395,7 @@ def test_a_restart_reports_the_saved_projects_again(src: Path, tmp_path: Path) -
             report=observed.report,
             on_status=observed.on_status,
             on_death=observed.on_death,
+            dependencies=this_system(),
             index=index,
         )
         discovery.start([Parent(raw(src))], {})

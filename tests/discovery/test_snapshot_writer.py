@@ -18,12 +18,13 @@ from rootsd.core.model import NestedPolicy, Parent
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.periodic import SNAPSHOT_INTERVAL_S, SnapshotWriter
 from rootsd.disk import file_clock
-from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
+from rootsd.processes.activity import folders_of_tools
 from support.engine_harness import run_down
 from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import fake_repository, raw
 from support.sizes import Sizes
+from support.system_parts import folder_safety
 
 
 class Run:
@@ -32,8 +33,10 @@ class Run:
     def __init__(self, parent: Parent, file: Path | None, clock: Clock) -> None:
         self.clock = clock
         self.watcher = RecordingWatcher()
-        judge = FolderSafety(os.getuid())
-        self.engine = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
+        judge = folder_safety()
+        self.engine = DiscoveryEngine(
+            self.watcher, judge, lambda _folders: frozenset(), clock, folders_of_tools
+        )
         self.keeping = SnapshotWriter(file, clock)
         for tree in self.engine.set_parents([parent]):
             self.keeping.restore(tree)

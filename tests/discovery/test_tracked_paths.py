@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,13 +12,13 @@ from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable,
 from rootsd.core.model import IncompleteReason, LapseReason, ObservedState, Project, ProjectKind
 from rootsd.discovery.tracked import TrackedPaths
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import FolderSafety
 from support.repositories import raw
+from support.system_parts import folder_safety
 
 
 @pytest.fixture
 def tracked() -> TrackedPaths:
-    return TrackedPaths(FolderSafety(os.getuid()))
+    return TrackedPaths(folder_safety())
 
 
 def _seen(path: Path, incomplete: IncompleteReason | None = None) -> ProjectObserved:

@@ -10,15 +10,15 @@ import pytest
 from rootsd.core.inputs import ProjectUnsafe
 from rootsd.core.model import LapseReason
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import FolderSafety
 from rootsd.disk.writers import NO_ACL_WRITERS, AclWriters, acl_writers
 from rootsd.vcs.verify import RootVerifier
 from support.acls import GROUP, READ, USER, WRITE, give
 from support.repositories import fake_repository, raw
+from support.system_parts import folder_safety
 
 STRANGER = 54_321
 UID = os.getuid()
-OURS = FolderSafety(UID, is_private=lambda gid, _uid: gid != STRANGER)
+OURS = folder_safety(UID, is_private=lambda gid, _uid: gid != STRANGER)
 
 pytestmark = pytest.mark.needs("linux")
 

@@ -11,17 +11,17 @@ import pytest
 from rootsd.core.model import LapseReason
 from rootsd.core.paths import RefusedPlaces
 from rootsd.disk.safety import (
-    FolderSafety,
     explain_alias,
     refused_place_alias,
 )
 from rootsd.disk.writers import is_private_group, trusted_owners
 from support.repositories import raw
 from support.subprocesses import OWN_MOUNTS, run_python
+from support.system_parts import folder_safety
 
 UID = os.getuid()
-OURS = FolderSafety(UID, is_private=lambda _gid, _uid: True)
-SHARED = FolderSafety(UID, is_private=lambda _gid, _uid: False)
+OURS = folder_safety(UID, is_private=lambda _gid, _uid: True)
+SHARED = folder_safety(UID, is_private=lambda _gid, _uid: False)
 
 
 def _project(top: Path, mode: int) -> bytes:
@@ -61,7 +61,7 @@ def test_a_link_in_the_path_leads_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    other = FolderSafety(UID + 1, is_private=lambda _gid, _uid: True)
+    other = folder_safety(UID + 1, is_private=lambda _gid, _uid: True)
     hazard = other.hazard(_project(tmp_path, 0o755))
     assert hazard is not None
     assert "another user" in hazard.sentence
@@ -116,26 +116,26 @@ def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     project = _project(tmp_path, 0o755)
     (tmp_path / "alias").symlink_to("above/project")
     places = RefusedPlaces(raw(tmp_path / "alias"))
-    safety = FolderSafety(UID, places=lambda: places)
+    safety = folder_safety(UID, places=lambda: places)
     hazard = safety.hazard(project)
     assert hazard is not None
     assert hazard.reason is LapseReason.REFUSED_PLACE
     assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
     # `rootsd.core.paths` refuses it under its own name.
-    assert FolderSafety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
+    assert folder_safety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
 
 
 ALIASED = """
 import os, subprocess, sys
 from pathlib import Path
 from rootsd.core.paths import PolicyEntry, RefusedPlaces
-from rootsd.disk.safety import FolderSafety
+from support.system_parts import folder_safety
 home = Path(sys.argv[1])
 secret = os.fsencode(home / "secret")
 by_policy = RefusedPlaces(os.fsencode(home), by_policy=(PolicyEntry(secret, "line 4"),))
 subprocess.run(["mount", "--bind", home / "secret", home / "src/one"], check=True)
 for places in (by_policy, by_policy._replace(refused=(secret,)), by_policy._replace(by_policy=())):
-    safety = FolderSafety(os.getuid(), places=lambda: places)
+    safety = folder_safety(places=lambda: places)
     for name in ("src/one", "src/one/sub", "secret"):
         hazard = safety.hazard(os.fsencode(home / name))
         print(name, hazard and hazard.reason.value)
@@ -159,11 +159,11 @@ def test_another_name_of_a_place_of_the_policy_is_a_hazard_of_its_own(tmp_path: 
 
 BOUND = """
 import os, subprocess, sys
-from rootsd.disk.safety import FolderSafety
+from support.system_parts import folder_safety
 from rootsd.disk.safety import explain_alias
 here = os.fsencode(sys.argv[1])
 subprocess.run(["mount", "--bind", "/etc", here], check=True)
-print(explain_alias(here), FolderSafety(os.getuid()).hazard(here).reason.value)
+print(explain_alias(here), folder_safety().hazard(here).reason.value)
 """
 
 
@@ -180,11 +180,11 @@ from pathlib import Path
 from rootsd.core.paths import RefusedPlaces
 from rootsd.disk.identity import identify
 from rootsd.disk.mounts import MountTable
-from rootsd.disk.safety import FolderSafety
+from support.system_parts import folder_safety
 from rootsd.vcs.verify import RootVerifier
 home = Path(sys.argv[1])
 places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
-safety = FolderSafety(os.getuid(), places=lambda: places, mounted=MountTable().now)
+safety = folder_safety(places=lambda: places, mounted=MountTable().now)
 (home / ".ssh/sub").mkdir(parents=True)
 for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over")):
     subprocess.run(["mount", "--bind", home / place, home / at], check=True)
@@ -227,12 +227,12 @@ from rootsd.core.paths import RefusedPlaces
 from rootsd.vcs import verify
 from rootsd.disk.identity import identify
 from rootsd.disk.mounts import MountTable
-from rootsd.disk.safety import FolderSafety
+from support.system_parts import folder_safety
 top = os.fsencode(sys.argv[1])
 subprocess.run(["mount", "--bind", top + b"/vault", top + b"/src"], check=True)
 path, mounted = top + b"/src/x", MountTable()
 places = unchanged = RefusedPlaces(b"/home/ann")
-safety = FolderSafety(os.getuid(), places=lambda: places, mounted=mounted.now)
+safety = folder_safety(places=lambda: places, mounted=mounted.now)
 verifier = verify.RootVerifier(safety)
 verify.racy_cutoff_ns = lambda: 1 << 62
 def reasons(path):
@@ -275,7 +275,7 @@ def test_a_refused_place_on_a_hung_mount_is_recognized_once_it_responds(tmp_path
         asked.append(path)
         return path not in silent
 
-    safety = FolderSafety(UID, places=lambda: places, responds=responds)
+    safety = folder_safety(UID, places=lambda: places, responds=responds)
     assert safety.hazard(project) is None
     silent.clear()
     assert safety.hazard(project) is not None

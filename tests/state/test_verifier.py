@@ -10,13 +10,13 @@ import pytest
 from rootsd.core.inputs import ProjectGone, ProjectObserved
 from rootsd.core.model import ObservedState, Project, ProjectKind
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Verifier
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.verify import RootVerifier
 from support.ledger_harness import FakeVerifier
 from support.repositories import fake_repository, raw
 from support.sample_decisions import NOON
+from support.system_parts import folder_safety
 
 
 def _doubted(_paths: object) -> None:
@@ -24,7 +24,7 @@ def _doubted(_paths: object) -> None:
 
 
 def _real(_now: list[Project]) -> Verifier:
-    surroundings = FolderSafety(os.geteuid())
+    surroundings = folder_safety(os.geteuid())
     return TimeoutVerifier(lambda: RootVerifier(surroundings), lambda: (), _doubted)
 
 

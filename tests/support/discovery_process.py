@@ -48,13 +48,14 @@ from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.discovery import parent_tree
 from rootsd.discovery.periodic import PollScheduler
-from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.service import Discovery
 from rootsd.disk.identity import identify
 from rootsd.disk.markers import BUILD_NAMES, SKIPPED_NAMES
 from rootsd.disk.mounts import MountWatch, list_mounts, mount_points
 from rootsd.watch.events import PostResolver, Watcher
 from rootsd.watch.polling import PollingWatcher
 from support.faulty_watchers import Fault, make_faulty_watcher
+from support.system_parts import this_system
 
 # How long a difference may last before it counts. If the state is correct, no time is needed. On a
 # busy machine, the process gets only a part of this time.
@@ -133,7 +134,7 @@ class SteppedDiscovery(Discovery):
     ) -> None:
         self.known = known or ReportedState()
         self._time = SteppedClock()
-        dependencies = DiscoveryDependencies(watcher=watcher, monotonic=self._time)
+        dependencies = this_system(watcher=watcher, monotonic=self._time)
         super().__init__(
             report=self.known.report,
             on_status=lambda _status: None,

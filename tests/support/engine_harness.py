@@ -12,12 +12,12 @@ import pytest
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.discovery.engine import DiscoveryEngine
-from rootsd.disk.safety import FolderSafety
-from rootsd.processes.activity import FindFoldersInUse
+from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher
 from support.fake_watchers import Clock, PumpedInotify
 from support.repositories import raw
+from support.system_parts import folder_safety
 
 
 class EngineHarness:
@@ -41,8 +41,10 @@ class EngineHarness:
 
     def engine_on(self, watcher: Watcher) -> DiscoveryEngine:
         """Return an engine that has scanned the same parents."""
-        safety = FolderSafety(os.getuid())
-        engine = DiscoveryEngine(watcher, safety, self._folders_in_use, self.clock)
+        safety = folder_safety()
+        engine = DiscoveryEngine(
+            watcher, safety, self._folders_in_use, self.clock, folders_of_tools
+        )
         for tree in engine.set_parents(self.parents):
             engine.explore(tree)
         return engine

@@ -20,11 +20,11 @@ from rootsd.core.model import Actor, ActorKind, Project
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import plan
 from rootsd.disk.reader import birth_time_ns
-from rootsd.disk.safety import FolderSafety
 from rootsd.vcs.verify import RootVerifier
 from support.engine_harness import EngineHarness
 from support.polling import until
 from support.repositories import git, make_repository, raw
+from support.system_parts import folder_safety
 
 # CLOCK_REALTIME_COARSE of clock_gettime(2), by which the kernel stamps files: some ms behind.
 _STAMPING_CLOCK = 5
@@ -53,7 +53,7 @@ class ForgedWorktrees:
         self.world = world
         self.old = old
         self.src = world.top
-        self._verifier = RootVerifier(FolderSafety(os.getuid()))
+        self._verifier = RootVerifier(folder_safety())
         parents = tuple(parent.path for parent in world.parents)
         places = RefusedPlaces(b"/home/nobody", parents=parents)
         self.catalog = Catalog.of((), (), places, 1)

@@ -32,7 +32,6 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Identity, ProjectKind, Verdict
 from rootsd.core.paths import RefusedPlaces, bytes_of, text_of
-from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Ledger
 from rootsd.state.store.store import Store
 from rootsd.state.timeout_verifier import BlockingVerifier, TimeoutVerifier
@@ -41,6 +40,7 @@ from rootsd.vcs.verify import RootVerifier
 from support.ledger_harness import no_expiries
 from support.sample_decisions import NOON, PERSON
 from support.stores import outside
+from support.system_parts import folder_safety
 
 DONE = "done\n"
 PENDING = Verdict.PENDING
@@ -135,7 +135,7 @@ class LedgerProcess:
             catalog = Catalog.of(
                 loaded.projects, loaded.rules, RefusedPlaces(b"/nobody"), loaded.next_rule
             )
-            surroundings = FolderSafety(os.getuid())
+            surroundings = folder_safety()
             is_own = self.memory is Memory.IDENTITY
 
             def looker() -> BlockingVerifier:

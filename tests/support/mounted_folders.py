@@ -34,7 +34,6 @@ from rootsd.core.model import Project
 from rootsd.core.paths import RefusedPlaces
 from rootsd.disk import file_systems, folder_pins, identity, inode, mounts
 from rootsd.disk.file_systems import FileSystem as Identified
-from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Ledger
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.probe import probe
@@ -45,6 +44,7 @@ from support.polling import until
 from support.replaced_folders import KeepsNothing
 from support.repositories import fake_repository, raw
 from support.sample_decisions import NOON, PERSON
+from support.system_parts import folder_safety
 
 _MEGABYTE = 1 << 20
 _MS_REMOUNT = 32
@@ -204,7 +204,7 @@ class _Approved:
 
     def _start(self, projects: tuple[Project, ...]) -> None:
         catalog = Catalog.of(projects, (), RefusedPlaces(b"/home/nobody"), 1)
-        safety = FolderSafety(os.getuid())
+        safety = folder_safety()
         verifier = TimeoutVerifier(lambda: RootVerifier(safety), tuple, lambda _paths: None)
         self._ledger = Ledger(
             catalog, KeepsNothing(), verifier, expiries=no_expiries(), now=lambda: NOON

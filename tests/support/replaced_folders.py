@@ -27,7 +27,6 @@ from rootsd.core.inputs import Approve, Deny, Forget, Observation, ProjectGone, 
 from rootsd.core.model import Identity, Verdict
 from rootsd.core.paths import RefusedPlaces
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Ledger, Verifier
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.probe import probe
@@ -36,6 +35,7 @@ from support.ledger_harness import no_expiries
 from support.polling import until
 from support.repositories import fake_repository, raw
 from support.sample_decisions import NOON, PERSON
+from support.system_parts import folder_safety
 
 _MS_BIND = 4096
 _MNT_DETACH = 2
@@ -238,7 +238,7 @@ def main() -> None:
     """Replace folders, and print the counts."""
     kind, rounds, memory = FileSystem(sys.argv[1]), int(sys.argv[2]), Memory(sys.argv[3])
     top = _mount(kind)
-    surroundings = FolderSafety(os.getuid())
+    surroundings = folder_safety()
     look = _ByInode if memory is Memory.INODE else lambda: RootVerifier(surroundings)
 
     def make() -> Verifier:

@@ -25,6 +25,7 @@ from rootsd.vcs.git.copies import missing_content
 from rootsd.vcs.git.repository import find_git_dirs
 from rootsd.vcs.probe import probe
 from rootsd.wall.kernel.landlock import READ, Right, Ruleset
+from support.system_parts import this_system
 
 HANG_GUARD = 60
 ENOUGH = 250  # of the projects that discovery finally reports
@@ -73,7 +74,12 @@ def _discover(parent: bytes) -> dict[bytes, str]:
             told.update((one.path, _in_words(one)) for one in observations)
             heard.notify_all()
 
-    discovery = Discovery(report=report, on_status=lambda _: None, on_death=lambda: None)
+    discovery = Discovery(
+        report=report,
+        on_status=lambda _: None,
+        on_death=lambda: None,
+        dependencies=this_system(),
+    )
     discovery.start([Parent(parent)], {})
     try:
         discovery.scan(parent).result(HANG_GUARD)

@@ -16,7 +16,7 @@ _BEGIN = """
 import os, shutil, signal, subprocess, sys, threading
 from pathlib import Path
 from rootsd.discovery.service import Discovery
-from rootsd.discovery.service import DiscoveryDependencies
+from support.system_parts import this_system
 from rootsd.discovery.status import ParentState
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.inputs import ProjectUnreachable
@@ -35,7 +35,7 @@ top = Path(sys.argv[1])
 observed = ReportCollector()
 
 def start(*parents, mounts=MountPolicy.NONE, **dependencies):
-    dependencies = DiscoveryDependencies(**dependencies)
+    dependencies = this_system(**dependencies)
     discovery = Discovery(
         report=observed.report,
         on_status=observed.on_status,

@@ -14,17 +14,17 @@ from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable,
 from rootsd.core.model import GitEntry, Identity, IncompleteReason, LapseReason
 from rootsd.disk.identity import identify, identify_open_folder
 from rootsd.disk.reader import OpenFolder
-from rootsd.disk.safety import FolderSafety
 from rootsd.vcs import verify
 from rootsd.vcs.verify import RootVerifier
 from support.repositories import fake_repository, raw
+from support.system_parts import folder_safety
 
 Roots = dict[bytes, Identity]
 
 
 @pytest.fixture
 def verifier() -> RootVerifier:
-    return RootVerifier(FolderSafety(os.getuid()))
+    return RootVerifier(folder_safety())
 
 
 @pytest.fixture

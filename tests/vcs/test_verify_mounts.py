@@ -13,7 +13,7 @@ import os, signal, subprocess, sys, time
 from pathlib import Path
 from rootsd.core.inputs import ProjectObserved
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import FolderSafety
+from support.system_parts import folder_safety
 from rootsd.vcs import verify
 from support.polling import until
 from support.repositories import fake_repository, raw
@@ -24,7 +24,7 @@ root, behind = fake_repository(top / "root"), top / "behind"
 inner = root / "data"
 behind.mkdir()
 inner.mkdir()
-verifier = verify.RootVerifier(FolderSafety(os.getuid()))
+verifier = verify.RootVerifier(folder_safety())
 if "control" in sys.argv:
     verify.process_mounts().foreign = tuple
 

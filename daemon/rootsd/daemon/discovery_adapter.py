@@ -9,7 +9,6 @@ to scan, to read one folder, and to watch the published roots.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -73,10 +72,10 @@ class DiscoveryAdapter:
         self,
         ledger: Ledger,
         on_death: Callable[[], None],
-        index: Path | None = None,
-        dependencies: DiscoveryDependencies | None = None,
-        hung_mounts: HungMountDetector | None = None,
-        safety: FolderSafety | None = None,
+        index: Path | None,
+        dependencies: DiscoveryDependencies,
+        hung_mounts: HungMountDetector,
+        safety: FolderSafety,
     ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
@@ -87,12 +86,12 @@ class DiscoveryAdapter:
             on_death=lambda: self._on_loop(on_death),
             index=index,
         )
-        self._hung_mounts = hung_mounts or HungMountDetector()
+        self._hung_mounts = hung_mounts
         self._sight = SightExplainer(
             lambda: self._parents,
             lambda: self._ledger.catalog.places,
             self._hung_mounts,
-            safety or FolderSafety(os.getuid()),
+            safety,
         )
         self._parents: tuple[Parent, ...] = ()
         self._status: tuple[ParentReport, ...] = ()

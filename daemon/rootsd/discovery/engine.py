@@ -60,7 +60,7 @@ from rootsd.disk.markers import child
 from rootsd.disk.mounts import process_mounts
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import WalkFolder
-from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse
 from rootsd.vcs.probe import probe
 from rootsd.watch.events import EventOverflow, FileEvent, Watcher
 
@@ -74,7 +74,7 @@ class DiscoveryEngine:
         safety: FolderSafety,
         find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
-        find_tools: FindFoldersInUse = folders_of_tools,
+        find_tools: FindFoldersInUse,
     ) -> None:
         self._watcher = watcher
         self._mounts = MountContext(watcher, process_mounts(), safety.may_be_root)

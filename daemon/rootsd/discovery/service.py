@@ -15,7 +15,6 @@ the event loop.
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
@@ -26,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rootsd.core.inputs import Observation
 from rootsd.core.labels import safe_label
@@ -37,7 +36,7 @@ from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
 from rootsd.discovery.status import ParentReport, ScanCost, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
-from rootsd.processes.activity import FindFoldersInUse, folders_in_use, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
 from rootsd.wire.daemon import ScanProgressItem
@@ -59,18 +58,14 @@ StatusCallback = Callable[[tuple[ParentReport, ...]], None]
 ScanProgressCallback = Callable[[ScanProgressItem], None]
 
 
-def _default_safety() -> FolderSafety:
-    return FolderSafety(os.getuid())
-
-
 class DiscoveryDependencies(Struct, frozen=True):
     """The parts of the system that discovery uses. Tests pass fakes."""
 
-    find_in_use: FindFoldersInUse = folders_in_use
-    find_tools: FindFoldersInUse = folders_of_tools
+    find_in_use: FindFoldersInUse
+    find_tools: FindFoldersInUse
+    safety: FolderSafety
     monotonic: Callable[[], float] = time.monotonic
     watcher: Callable[[PostResolver], Watcher] = best_watcher
-    safety: FolderSafety = field(default_factory=_default_safety)
 
 
 class _Task(Struct, frozen=True):
@@ -102,13 +97,12 @@ class Discovery:
         report: ReportCallback,
         on_status: StatusCallback,
         on_death: Callable[[], None],
-        dependencies: DiscoveryDependencies | None = None,
+        dependencies: DiscoveryDependencies,
         index: Path | None = None,
     ) -> None:
         self._report = report
         self._on_status = on_status
         self._on_death = on_death
-        dependencies = dependencies or DiscoveryDependencies()
         self._monotonic = dependencies.monotonic
         self._queue: queue.SimpleQueue[EventResolver | _Task] = queue.SimpleQueue()
         self._events_lost = False

@@ -20,7 +20,6 @@ from rootsd.disk.writers import FolderWriters, is_private_group
 REFUSED_IDENTITIES = tuple(
     b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
 )
-_NO_REFUSED_PLACES = RefusedPlaces(home=b"/")
 
 
 class Hazard(Struct, frozen=True):
@@ -60,10 +59,11 @@ class FolderSafety:
     def __init__(
         self,
         uid: int,
+        *,
+        places: Callable[[], RefusedPlaces],
+        mounted: Callable[[], object],
+        responds: Callable[[bytes], bool],
         is_private: Callable[[int, int], bool] = is_private_group,
-        places: Callable[[], RefusedPlaces] = lambda: _NO_REFUSED_PLACES,
-        mounted: Callable[[], object] = lambda: None,
-        responds: Callable[[bytes], bool] = lambda _path: True,
     ) -> None:
         self._uid = uid
         self._places = places

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import Parent
-from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.service import Discovery
 from support.faulty_watchers import Fault, make_faulty_watcher
 from support.polling import until
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, raw
 from support.sizes import Sizes
+from support.system_parts import this_system
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -42,7 +43,7 @@ def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[ReportCollector]:
 @contextmanager
 def _discovered(src: Path, fault: Fault) -> Iterator[tuple[Discovery, ReportCollector]]:
     observed = ReportCollector()
-    dependencies = DiscoveryDependencies(watcher=make_faulty_watcher(fault))
+    dependencies = this_system(watcher=make_faulty_watcher(fault))
     discovery = Discovery(
         report=observed.report,
         on_status=observed.on_status,

@@ -20,7 +20,7 @@ import pytest
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import IncompleteReason, Parent, ProjectKind
 from rootsd.discovery import candidate, candidates
-from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.service import Discovery
 from rootsd.processes.activity import FindFoldersInUse, folders_in_use
 from rootsd.vcs.git import kinds
 from rootsd.vcs.stages import CompleteProject
@@ -30,6 +30,7 @@ from support.polling import until
 from support.report_collector import HANG_S, ProposalTimes
 from support.repositories import git, raw
 from support.sizes import Sizes
+from support.system_parts import this_system
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -41,7 +42,7 @@ _VCS = {".git", ".hg", ".svn", ".bzr", "_darcs", ".fslckout", ".fslckout-journal
 @contextmanager
 def _watched(parent: Path, at_work: FindFoldersInUse = folders_in_use) -> Iterator[ProposalTimes]:
     watch = ProposalTimes(time.time_ns)
-    dependencies = DiscoveryDependencies(find_in_use=at_work)
+    dependencies = this_system(find_in_use=at_work)
     discovery = Discovery(
         report=watch.report,
         on_status=watch.on_status,

@@ -99,7 +99,8 @@ observed.wait_for(raw(near / "two"))
 discovery.scan(None).result(HANG_S)
 assert ProjectGone(one) not in observed.all
 again = Discovery(
-    report=observed.report, on_status=observed.on_status, on_death=observed.on_death
+    report=observed.report, on_status=observed.on_status, on_death=observed.on_death,
+    dependencies=this_system(),
 )
 again.start([Parent(raw(far / "src")), Parent(raw(near))], {})
 again.scan(None).result(HANG_S)
