@@ -294,16 +294,6 @@ async def test_a_confirmed_list_does_not_cover_another_folder_or_a_newer_project
     assert await control.world.told() == set()
 
 
-async def test_fewer_projects_than_confirmed_need_no_new_list() -> None:
-    control = ControlHarness(project(1), project(2), project(3))
-    everything = order(APPROVE, select=Selection.PENDING)
-    plan = await control.ask_unconfirmed(replace(everything, effect=ApplyMode.DRY_RUN))
-    tokens = tuple(each["token"] for each in plan["confirmation"]["projects"])
-    await control.decide(DENY, "p2")
-    await control.ask_unconfirmed(replace(everything, confirmed=tokens))
-    assert await control.world.told() == {path(1), path(3)}
-
-
 async def test_an_undo_needs_confirmation_if_it_gives_several_projects_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

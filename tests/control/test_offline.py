@@ -57,19 +57,17 @@ def test_nobody_knows_the_risks_without_a_daemon(places: Places) -> None:
     assert [item["risk"] for item in answer_offline(places, query)["items"]] == [None, None]
 
 
-def test_the_log_and_the_rules_equal_those_of_the_daemon(places: Places) -> None:
-    events = answer_offline(places, LogQuery(last=2))["items"]
-    assert [(event["seq"], event["verb"]) for event in events] == [
-        (2, "denied"),
-        (3, "rule added"),
-    ]
-    (listed,) = answer_offline(places, RulesQuery())["items"]
-    assert (listed["number"], listed["verdict"], listed["pattern"]) == (1, "denied", "/srv/**")
-
-
-def test_reading_writes_nothing_to_the_history(places: Places) -> None:
-    before = answer_offline(places, LogQuery())
-    assert answer_offline(places, LogQuery()) == before
+def test_the_log_and_the_rules_equal_those_of_the_daemon_and_reading_writes_nothing(
+    places: Places,
+) -> None:
+    for _ in range(2):
+        events = answer_offline(places, LogQuery(last=2))["items"]
+        assert [(event["seq"], event["verb"]) for event in events] == [
+            (2, "denied"),
+            (3, "rule added"),
+        ]
+        (listed,) = answer_offline(places, RulesQuery())["items"]
+        assert (listed["number"], listed["verdict"], listed["pattern"]) == (1, "denied", "/srv/**")
 
 
 def test_while_a_daemon_runs_the_store_is_not_read(places: Places) -> None:

@@ -270,13 +270,17 @@ def cut(known: Project) -> Project:
 
 
 CUT = cut(at(SOURCES + b"/cut", project(7)))
+GONE = missing(at(SOURCES + b"/gone", approved(8)))
+SELECTED = [
+    API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT, GONE, missing(at(SOURCES + b"/no", denied(9))),
+]  # fmt: skip
 SELECTIONS: Mapping[Selection, list[Project]] = {
-    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT],
-    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT],
+    Selection.ALL: SELECTED,
+    Selection.NAMED: SELECTED,
     Selection.PENDING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
-    Selection.MISSING: [],
+    Selection.MISSING: [GONE],
     Selection.UNPUBLISHABLE: [ODD],
     Selection.INCOMPLETE: [CUT],
 }
@@ -284,9 +288,8 @@ SELECTIONS: Mapping[Selection, list[Project]] = {
 
 @pytest.mark.parametrize("select", Selection)
 def test_each_selection_returns_its_projects(select: Selection) -> None:
-    projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT]
-    catalog = Catalog.of(projects, (), PLACES, 1)
-    assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
+    catalog = Catalog.of(SELECTED, (), PLACES, 1)
+    assert [p for p in SELECTED if is_selected(catalog, p, select)] == SELECTIONS[select]
 
 
 def test_typed_paths_become_canonical(tmp_path: Path) -> None:
@@ -295,12 +298,3 @@ def test_typed_paths_become_canonical(tmp_path: Path) -> None:
     assert references.real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
     assert references.real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
     assert references.real_path("/etc/../etc", "/") == b"/etc"
-
-
-@pytest.mark.parametrize(
-    ("known", "meant"),
-    [(missing(approved(1)), [b"p1"]), (missing(denied(1)), []), (approved(1), [])],
-)
-def test_a_missing_project_is_gone_unless_it_is_denied(known: Project, meant: list[bytes]) -> None:
-    catalog = Catalog.of([known], (), PLACES, 1)
-    assert [b"p1"] * is_selected(catalog, known, Selection.MISSING) == meant

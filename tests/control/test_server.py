@@ -11,6 +11,7 @@ import pytest
 from anyio.abc import UNIXSocketStream
 from msgspec.structs import replace
 
+from rootsd.control.dispatch import all_routes
 from rootsd.control.routes import COMMAND_TEXT_LIMIT
 from rootsd.control.server import ControlServer
 from rootsd.core.guard import Guard
@@ -61,6 +62,11 @@ LOOKS: list[ControlRequest] = [
 ]
 
 
+def test_every_request_type_has_one_route() -> None:
+    routed = [route.request_type for route in all_routes(ControlHarness().services)]
+    assert sorted(routed, key=id) == sorted(REQUEST_TYPES, key=id)
+
+
 def test_exactly_the_requests_with_an_effect_are_orders() -> None:
     dispatcher = ControlHarness().dispatcher
     assert all(dispatcher.guarded_command(request) is not None for request in ORDERS)
@@ -88,6 +94,9 @@ async def test_the_stakes_name_paths_and_computing_them_decides_nothing() -> Non
     assert await stakes_of(RemoveRuleRequest(3), control) == ["rootsd rule rm 3"]
     rule = AddRuleRequest(Verdict.APPROVED, "/x\x1b", CWD)
     assert await stakes_of(rule, control) == ["rootsd rule add approve /x\\u{1b}"]
+    order = control.dispatcher.guarded_command(AddRuleRequest(Verdict.APPROVED, "x" * 999, CWD))
+    assert order is not None
+    assert len(order.text) <= COMMAND_TEXT_LIMIT + 1
     assert control.world.saver.batches == []
 
 

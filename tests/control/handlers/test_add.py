@@ -23,40 +23,23 @@ async def add(control: ControlHarness, what: str, name: str | None = None) -> di
     return await control.ask(AddRequest(what, CWD, name))
 
 
-async def test_an_added_uri_is_pending_until_approved_and_then_published() -> None:
+async def test_an_added_uri_is_pending_approved_with_all_denied_and_removed_by_a_forget() -> None:
     control = ControlHarness(project(1))
     added = await add(control, "HTTPS://API.example.com/v1")
     (item,) = added["items"]
     assert added["is_new"]
-    assert (item["kind"], item["uri"], item["path"], item["name"]) == (
-        "uri",
-        URI,
-        None,
-        NAME,
-    )
+    assert (item["kind"], item["uri"], item["path"], item["name"]) == ("uri", URI, None, NAME)
     assert (item["verdict"], item["presence"]) == ("pending", "present")
     assert await control.world.told() == set()
-    done = await control.decide(APPROVE, URI)
-    assert done["items"][0]["published"]
-    (root,) = (await control.world.ledger.current()).roots
-    assert (root.uri, root.name) == (URI, NAME)
+    done = await control.decide(APPROVE, select=Selection.PENDING)
+    assert [item["published"] for item in done["items"]] == [True, True]
+    roots = {root.uri: root.name for root in (await control.world.ledger.current()).roots}
+    assert roots[URI] == NAME
     assert control.world.is_kept()
-
-
-async def test_a_uri_is_approved_with_all_pending_projects_and_can_be_denied() -> None:
-    control = ControlHarness(project(1))
-    await add(control, URI)
-    await control.decide(APPROVE, select=Selection.PENDING)
-    assert len(await control.world.told()) == 2
     await control.decide(DENY, "v1")
     assert await control.world.told() == {path(1)}
-
-
-async def test_forgetting_a_uri_removes_it() -> None:
-    control = ControlHarness()
-    await add(control, URI)
-    await control.decide(FORGET, "v1")
-    assert control.world.ledger.catalog.projects == {}
+    await control.decide(FORGET, URI)
+    assert control.world.ledger.catalog.projects.keys() == {path(1)}
     assert control.world.is_kept()
 
 

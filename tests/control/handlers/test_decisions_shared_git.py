@@ -45,13 +45,15 @@ def access(control: ControlHarness, number: int = 1) -> GitAccess | None:
     return None if git is None else git.access
 
 
-async def test_a_plan_lists_the_git_directory_and_the_order_includes_it() -> None:
+async def test_a_plan_lists_the_git_directory_and_the_order_with_the_list_includes_it() -> None:
     control = harness()
     (item,) = (await plan_of(control, "p1"))["shared_git"]
     assert (item["root"], item["root_name"], item["access"]) == ("r1", "p1", "read-write")
     assert (item["id"], item["name"], item["path"]) == ("r2", "p2", path(2).decode())
     assert item["git_directory"] == f"{path(2).decode()}/.git"
     assert (item["included"], item["confirmable"]) == (False, True)
+    await control.decide(APPROVE, "p1")
+    assert access(control) is GitAccess.CHECKOUT_PENDING
     done = await control.decide(APPROVE, "p1", **listed(await plan_of(control, "p1")))
     assert [(each["included"], each["reason"]) for each in done["shared_git"]] == [
         (True, "the approval includes it")
@@ -61,11 +63,8 @@ async def test_a_plan_lists_the_git_directory_and_the_order_includes_it() -> Non
     assert decision is not None
     assert decision.shared_git == identity(2)
     assert control.world.is_kept()
-
-
-async def test_without_the_list_nothing_is_included() -> None:
-    control = harness()
-    await control.decide(APPROVE, "p1")
+    assert (await plan_of(control, "p1"))["shared_git"][0]["confirmable"]
+    await control.decide(APPROVE, "p1")  # a named approval again does not inherit it
     assert access(control) is GitAccess.CHECKOUT_PENDING
 
 
@@ -77,12 +76,9 @@ async def test_only_the_listed_projects_of_an_order_include_it() -> None:
     assert access(control, 3) is GitAccess.CHECKOUT_PENDING
 
 
-@pytest.mark.parametrize("main", [approved(2), denied(2)])
-async def test_a_decided_checkout_is_not_listed(main: Project) -> None:
-    assert (await plan_of(harness(main=main), "p1"))["shared_git"] == []
-
-
-async def test_a_checkout_that_is_approved_with_it_is_not_listed() -> None:
+async def test_a_checkout_that_is_decided_or_approved_with_it_is_not_listed() -> None:
+    for main in (approved(2), denied(2)):
+        assert (await plan_of(harness(main=main), "p1"))["shared_git"] == []
     assert (await plan_of(harness(), "p1", "p2"))["shared_git"] == []
     assert (await plan_of(harness(), select=Selection.PENDING))["shared_git"] == []
 
@@ -143,14 +139,6 @@ async def test_a_new_list_is_a_change_and_the_same_list_is_none() -> None:
         done = await control.decide(APPROVE, "p[14]", **more)
         assert (names(done["items"]), done["shared_git"]) == ([], [])
         assert access(control) is GitAccess.INCLUDED
-
-
-async def test_a_named_approval_again_does_not_inherit_it() -> None:
-    control = harness()
-    await control.decide(APPROVE, "p1", **listed(await plan_of(control, "p1")))
-    assert (await plan_of(control, "p1"))["shared_git"][0]["confirmable"]
-    await control.decide(APPROVE, "p1")
-    assert access(control) is GitAccess.CHECKOUT_PENDING
 
 
 async def test_a_denial_of_the_checkout_ends_it_and_show_says_so() -> None:

@@ -71,13 +71,6 @@ async def test_degraded_parts_and_disk_errors_are_findings(tmp_path: Path) -> No
     assert found["daemon"] == ("warning", "the helper is lost", "rootsd status")
 
 
-async def test_the_dispatcher_answers_the_request(tmp_path: Path) -> None:
-    control = ControlHarness()
-    control.services = replace(control.services, state=bytes(tmp_path))
-    answer = await control.ask(DoctorRequest())
-    assert {"confinement", "parents", "clock"} <= {item["topic"] for item in answer["items"]}
-
-
 async def test_what_a_scan_leaves_out_is_named_and_is_no_problem() -> None:
     control = ControlHarness(project(1))
     disk = SOURCES + b"/disk"

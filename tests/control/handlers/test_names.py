@@ -27,26 +27,19 @@ def roots(control: ControlHarness) -> dict[bytes, tuple[str, tuple[str, ...]]]:
     return {where: (root.name, root.tags) for where, root in catalog.roots.items()}
 
 
-async def test_clients_get_the_new_name_at_once() -> None:
-    control = ControlHarness(approved(1))
+async def test_clients_get_the_new_name_at_once_and_a_pending_project_keeps_it() -> None:
+    control = ControlHarness(approved(1), project(2))
     before = control.world.ledger.revision
     told = await rename(control, "p1", "api")
     assert names(told["items"]) == ["api"]
     assert roots(control) == {path(1): ("api", ("work",))}
     assert control.world.ledger.revision == told["revision"] == before + 1
-
-
-async def test_a_renamed_pending_project_keeps_its_name_when_approved() -> None:
-    control = ControlHarness(project(1))
-    await rename(control, "p1", "api")
-    assert names((await control.decide(APPROVE, "api"))["items"]) == ["api"]
-
-
-async def test_the_same_name_again_changes_nothing() -> None:
-    control = ControlHarness(approved(1))
-    told = await rename(control, "p1", "p1")
-    assert (told["items"], names(told["unchanged"])) == ([], ["p1"])
-    assert control.world.saver.batches == []
+    batches = len(control.world.saver.batches)
+    again = await rename(control, "api", "api")
+    assert (again["items"], names(again["unchanged"])) == ([], ["api"])
+    assert len(control.world.saver.batches) == batches
+    await rename(control, "p2", "web")
+    assert names((await control.decide(APPROVE, "web"))["items"]) == ["web"]
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,6 @@ async def test_why_says_that_the_policy_is_broken() -> None:
     assert first["decides"]
 
 
-async def test_without_a_policy_why_does_not_mention_one() -> None:
-    answer = await ControlHarness(approved(1)).ask(WhyQuery(path(1).decode()))
-    assert not [each for each in answer["voices"] if "policy" in each["ground"]]
-
-
 @pytest.mark.parametrize("policy", [POLICY, BROKEN])
 async def test_an_approval_is_refused_with_the_policy_and_its_line(policy: MachinePolicy) -> None:
     control = await under(policy)

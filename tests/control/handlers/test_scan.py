@@ -53,12 +53,6 @@ async def test_a_scan_lists_new_gone_and_changed_projects() -> None:
     assert done["revision"] == control.world.ledger.revision
 
 
-async def test_a_scan_without_changes_lists_nothing() -> None:
-    control = ControlHarness(approved(1), project(2))
-    done = await scanned(control, sight(1), sight(2))
-    assert (done["items"], done["gone"], done["changed"]) == ([], [], [])
-
-
 async def test_a_returned_project_is_changed_and_a_missing_one_is_not() -> None:
     control = ControlHarness(approved(1), approved(2))
     await scanned(control, ProjectGone(path(1)), ProjectGone(path(2)))
