@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from rootsd.control.daemon_parts import SeenBelow
 from rootsd.control.handlers import decisions, names, rules, undo
+from rootsd.control.project_reader import Risks
 from rootsd.core.access import Access
 from rootsd.core.errors import Unconfirmed
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import (
     Decision,
+    Project,
     ProjectKind,
     Ruling,
     Verdict,
@@ -172,8 +174,15 @@ async def test_a_denial_inside_a_root_is_about_one_project() -> None:
 
 
 async def test_a_folder_says_what_it_shows_and_what_it_denies() -> None:
-    control = with_a_holder()
+    control, read = with_a_holder(), list[list[bytes]]()
+
+    async def risks_of(projects: Sequence[Project], _: float) -> Risks:
+        read.append([known.path for known in projects])
+        return {}
+
+    control.reader.risks = risks_of  # type: ignore[method-assign]
     plan = await control.decide(APPROVE, FOLDER, effect=ApplyMode.DRY_RUN)
+    assert read == [[SOURCES, path(1), path(2)]]
     listed = {
         each["path"]: (each["before"], each["after"], each["within"])
         for each in plan["confirmation"]["projects"]

@@ -50,7 +50,7 @@ async def test_a_glob_denies_and_forgets_all_matches() -> None:
     assert names((await control.decide(FORGET, "p*"))["items"]) == ["p1", "p2", "p3"]
 
 
-async def test_approve_all_approves_pending_projects_and_lists_the_skipped_ones() -> None:
+async def test_approve_all_lists_the_skipped_projects_and_a_denying_selection_skips_none() -> None:
     control = ControlHarness(
         project(1), denied(2), lapsed(project(3)), project(4), at(path(4) + b"/in", denied(5))
     )
@@ -58,6 +58,10 @@ async def test_approve_all_approves_pending_projects_and_lists_the_skipped_ones(
     assert names(done["items"]) == ["p1", "p3"]
     assert done["warnings"] == ["p4 is left out: it holds a denied project"]
     assert await control.world.told() == {path(1), path(3)}
+    done = await control.decide(DENY, select=Selection.PENDING)
+    assert (names(done["items"]), done["warnings"]) == (["p4"], [])
+    done = await control.decide(DENY, select=Selection.PUBLISHED)
+    assert names(done["items"]) == ["p1", "p3"]
 
 
 def _forged(number: int, main: int) -> Project:
@@ -173,12 +177,6 @@ async def test_a_selection_without_a_suitable_project_is_refused() -> None:
         await control.decide(APPROVE, select=Selection.PENDING)
 
 
-async def test_a_denying_selection_skips_nothing() -> None:
-    control = ControlHarness(project(4), at(path(4) + b"/in", denied(5)))
-    done = await control.decide(DENY, select=Selection.PENDING)
-    assert (names(done["items"]), done["warnings"]) == (["p4"], [])
-
-
 async def test_a_selection_may_be_limited_to_lapsed_projects_and_to_a_folder() -> None:
     control = ControlHarness(
         project(1), lapsed(project(2)), at(SOURCES + b"/sub/p3", lapsed(project(3)))
@@ -194,8 +192,3 @@ async def test_a_selection_may_be_limited_to_lapsed_projects_and_to_a_folder() -
     assert [item["id"] for item in done["items"]] == ["r3"]
     with pytest.raises(UnknownProject):
         await control.decide(APPROVE, select=Selection.PENDING, under="/home/ann/src/su")
-
-
-async def test_a_selection_of_published_projects_denies_exactly_those() -> None:
-    control = ControlHarness(approved(1), project(2))
-    assert names((await control.decide(DENY, select=Selection.PUBLISHED))["items"]) == ["p1"]
