@@ -215,25 +215,17 @@ async def test_requests_are_answered_between_views() -> None:
         assert await warden.view() == {}
 
 
-async def test_a_change_outside_the_scope_sends_nothing() -> None:
-    control = ControlHarness(root(1), root(2))
+async def test_outside_the_scope_only_a_denial_of_what_is_no_root_is_sent_and_taken_back() -> None:
+    control = ControlHarness(root(1), root(2), project(3))
     async with connected(control) as warden:
         answer = await warden.follow("claude", names=["p1"])
         assert by_path(answer["view"]).keys() == {P1}
-        await control.decide(FORGET, "p2")
-        await control.decide(DENY, "p1")
-        assert await warden.view() == {}
-
-
-async def test_a_denial_outside_the_roots_and_the_scope_is_sent_and_taken_back() -> None:
-    control = ControlHarness(root(1), project(2), project(3))
-    async with connected(control) as warden:
-        answer = await warden.follow("claude", names=["p1"])
         assert answer["view"]["denied"] is None
-        await control.decide(DENY, "p2")
-        assert (await warden.next())["params"]["roots"]["denied"] == [P2]
         await control.decide(FORGET, "p2")
-        assert (await warden.next())["params"]["roots"]["denied"] == []
+        for verb, denied_now in ((DENY, [P3]), (FORGET, [])):
+            await control.decide(verb, "p3")
+            change = (await warden.next())["params"]["roots"]
+            assert (change["denied"], change["changed"], change["removed"]) == (denied_now, [], [])
 
 
 async def test_the_workspace_grows_by_approvals_and_survives_a_reconnection() -> None:
