@@ -176,7 +176,8 @@ async def test_a_denial_inside_a_root_is_about_one_project() -> None:
 async def test_a_folder_says_what_it_shows_and_what_it_denies() -> None:
     control, read = with_a_holder(), list[list[bytes]]()
 
-    async def risks_of(projects: Sequence[Project], _: float) -> Risks:
+    async def risks_of(projects: Sequence[Project], seconds: float) -> Risks:
+        assert seconds > 0
         read.append([known.path for known in projects])
         return {}
 
