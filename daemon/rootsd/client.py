@@ -60,7 +60,7 @@ _META = {
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """An approved root."""
+    """An approved root, as programs of others see it. It stays when our own records change."""
 
     uri: str
     """The URI that MCP clients get, such as `file:///home/ann/src/api`."""

@@ -50,6 +50,7 @@ _Name = Annotated[str, Meta(min_length=1)]
 _ProjectFile = Annotated[str, Meta(pattern=_PROJECT_FILE_PATTERN)]
 
 
+# A `Parent` as a person writes it: with `~`, and checked key by key.
 class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A folder that rootsd watches for projects. Write one `[[parent]]` for each folder."""
 

@@ -69,7 +69,10 @@ class DaemonControl(Protocol):
 
 
 class ScanStats(Struct, frozen=True):
-    """The cost of one scan, and the projects that were not complete yet."""
+    """The cost of one scan, and the projects that were not complete yet.
+
+    A `ScanResponse` counts those of them that are still unknown when the scan has ended.
+    """
 
     folders: int
     seconds: float

@@ -104,6 +104,8 @@ class ConfirmedWorktree(Struct, frozen=True):
 class Approve(Struct, frozen=True):
     """Publish `path` as long as it has the directory `identity`, which the person saw.
 
+    It becomes a `Decision`, whose time and number only the plan knows.
+
     * `origin`: the repository address to remember.
     * `number`: set to restore a lapsed approval as it was; a new approval gets the next number.
     * `worktrees`: existing worktrees that the person confirmed; they inherit the approval.
@@ -193,7 +195,7 @@ class Restore(Struct, frozen=True):
 
 
 class AddRule(Struct, frozen=True):
-    """Add a rule. `verdict` is APPROVED or DENIED."""
+    """Add a rule, which gets a number. `verdict` is APPROVED or DENIED."""
 
     pattern: bytes
     verdict: Verdict

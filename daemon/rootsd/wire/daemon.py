@@ -120,7 +120,10 @@ def parent_item(
     remedy: str | None = None,
     projects: int | None = None,
 ) -> ParentItem:
-    """Return a parent as it is configured, and what the daemon says about it."""
+    """Return a parent as it is configured, and what the daemon says about it.
+
+    JSON has no bytes, so an item has texts where a `Parent` has paths and globs.
+    """
     return ParentItem(
         path=text_of(parent.path),
         depth=parent.depth,

@@ -69,6 +69,7 @@ class AffectedItem(NamedFolder):
     """
 
 
+# `AffectedProjects` with names and risks, which only the gate of the daemon knows.
 class ConfirmationItem(TypedDict):
     """What a person has to see and confirm before an order about more than one project."""
 

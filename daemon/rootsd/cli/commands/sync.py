@@ -53,7 +53,7 @@ class ClientNotSynced(RootsdError):
 
 
 class SyncedClientItem(TypedDict):
-    """A client whose access list is kept in step with the decisions."""
+    """A client whose access list is kept in step with the decisions, and the outcome."""
 
     client: str
     """What a person types, such as `claude-code`."""

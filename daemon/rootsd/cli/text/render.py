@@ -87,7 +87,10 @@ class TableGroup(Struct, frozen=True):
 
 
 class CommandResult(Struct, frozen=True):
-    """The result of a command, in the keys of `rootsd/1`; `extra` are fields beside the items."""
+    """The result of a command, in the keys of `rootsd/1`; `extra` are fields beside the items.
+
+    `Output` knows the command, and makes a `CommandOutput` or a table of it.
+    """
 
     items: Sequence[Mapping[str, Any]] = ()
     revision: int | None = None

@@ -56,6 +56,8 @@ class RootRequest:
 
     `client` is the client's name for itself, and `process` the process that the daemon saw.
     `session` is the session that needs the folder, or None if the client only has it open.
+
+    A `SessionRequestItem` is what a person sees of it.
     """
 
     path: bytes
