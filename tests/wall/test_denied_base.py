@@ -15,6 +15,7 @@ from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
+from rootsd.wall.view.denied_base import DeniedBase
 from support.polling import until
 from support.sizes import Sizes
 from support.walls import Wall, Weakness
@@ -164,6 +165,28 @@ def test_an_approved_root_inside_a_denied_folder_of_the_base_is_shown(
         assert is_read(wall, home / "bin/beside") is (denied == "bin/outer")
     wall.order(OrderKind.SET, denied=[])
     assert is_read(wall, home / "bin/outer/secret")
+
+
+def test_only_what_shows_something_from_outside_is_denied_by_where_that_is() -> None:
+    def entry(path: bytes, kind: ViewEntryKind, target: bytes = b"") -> ViewEntry:
+        return ViewEntry(path, kind, "a test", target)
+
+    tools, below = (
+        entry(b"/h/tools", ViewEntryKind.READ),
+        entry(b"/h/tools/d", ViewEntryKind.FOLDER),
+    )
+    own = entry(b"/h/tools/own", ViewEntryKind.STATE, b"/state")
+    stand_in = entry(b"/h/settings", ViewEntryKind.READ, b"/state/settings")
+    agent = entry(b"/run/agent", ViewEntryKind.SOCKET, b"/h/keys/agent")
+    base = DeniedBase([tools, below, own, stand_in, agent])
+    for denied, masked in (
+        (b"/h/tools/d/x", b"/h/tools/d/x"), (b"/h/tools/own/x", None), (b"/state", None),
+        (b"/h/keys", b"/run/agent"), (b"/run", None), (b"/h/settings", b"/h/settings"),
+    ):  # fmt: skip
+        assert [mask.path for mask in base.masks(frozenset([denied]))] == [masked] * bool(masked)
+    hidden = ViewEntry(b"/h/tools", ViewEntryKind.HIDDEN, "denied")
+    without = base.entries_without(frozenset([b"/h/tools"]))
+    assert without == (below, own, stand_in, agent, hidden)
 
 
 @pytest.mark.parametrize("weaknesses", [(), (Weakness.NO_POINT,)])
