@@ -39,28 +39,3 @@ def test_after_a_command_that_stays_undo_names_the_one_that_takes_it_back(person
         assert person.names("ls", "--published") == ["api"], command
     person.rootsd("undo", str(approval))
     assert person.names("ls", "--published") == []
-
-
-def test_undo_takes_back_no_command_older_than_an_edit_without_a_daemon(person: Person) -> None:
-    person.clone("api")
-    more = person.home / "more"
-    more.mkdir()
-    person.rootsd("up", str(person.parent))
-    person.rootsd("approve", "api")
-    for command, way in (
-        (("config", "set", "notify.enabled", "false"), "config edit"),
-        (("parent", "add", str(more)), f"parent rm {more}"),
-        (("parent", "rm", str(more)), f"parent add {more}"),
-    ):
-        person.rootsd("down")
-        person.rootsd(*command)
-        person.rootsd("up")
-        refused = person.run("undo")
-        assert refused.returncode == Exit.FAILED, command
-        assert f"try: rootsd {way}\n" in refused.stderr, command
-    assert person.names("ls", "--published") == ["api"]
-    person.rootsd("deny", "api")
-    person.rootsd("down")
-    person.rootsd("up")
-    person.rootsd("undo")
-    assert person.names("ls", "--published") == ["api"], "the control: no edit, so undo works"
