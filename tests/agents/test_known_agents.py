@@ -17,7 +17,7 @@ from rootsd.core.agents import SAYS_SO
 from rootsd.core.paths import contains
 from rootsd.core.recognition import agents_of
 from rootsd.vcs.facts import EXECUTED_PATHS
-from rootsd.wall.git.protected import IN_A_ROOT
+from rootsd.wall.git.tool_files import TOOL_FILES
 from support.process_table import process
 
 EDITORS = (
@@ -78,7 +78,7 @@ def test_a_file_comes_in_one_way_only(agent: ModuleType) -> None:
 
 @pytest.mark.parametrize("path", EXECUTED_PATHS, ids=bytes.decode)
 def test_what_is_run_in_a_project_is_read_only_behind_the_wall(path: bytes) -> None:
-    assert any(contains(protected, path.rstrip(b"/")) for protected in IN_A_ROOT)
+    assert any(contains(protected, path.rstrip(b"/")) for protected in TOOL_FILES)
 
 
 @pytest.mark.parametrize("facet", ["access", "hook"])

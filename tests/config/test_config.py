@@ -17,7 +17,7 @@ from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.guard import Guard
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.paths import RefusedPlaces
-from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallSettings
 from rootsd.disk.safety import explain_alias
 
 FILE = b"/home/u/.config/rootsd/config.toml"
@@ -87,7 +87,7 @@ def test_the_settings_of_the_wall_are_read_with_links_as_they_are(home: Path) ->
         write = ["~/out"]
         keep = ["~/.claude"]
         hide = ["~/src/api/.env"]
-        protect = false
+        protect = "none"
         network = false
         on_revoke = "kill"
         default = true
@@ -98,7 +98,7 @@ def test_the_settings_of_the_wall_are_read_with_links_as_they_are(home: Path) ->
         write=(top + b"/out",),
         keep=(top + b"/.claude",),
         hide=(top + b"/src/api/.env",),
-        protect=False,
+        protect=ProtectionPolicy.NONE,
         network=False,
         on_revoke=RevokePolicy.KILL,
         default=True,

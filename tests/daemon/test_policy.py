@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.config.policy import load_policy
 from rootsd.core.policy import NO_POLICY, MachinePolicy
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import ProtectionPolicy, WallSettings
 from rootsd.daemon.policy import ReloadablePolicy
 from support.taken_values import TakenValues
 
@@ -111,7 +111,13 @@ async def test_the_users_settings_do_not_open_a_required_wall(
     write(file, text)
     policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON)
     users = WallSettings(
-        (b"/r",), (b"/w",), (b"/k",), (b"/h",), protect=False, network=False, default=True
+        (b"/r",),
+        (b"/w",),
+        (b"/k",),
+        (b"/h",),
+        protect=ProtectionPolicy.NONE,
+        network=False,
+        default=True,
     )
     closed = WallSettings(hide=(b"/h",), network=False, default=True)
     assert policy.wall_settings(users) == (closed if is_closed else users)

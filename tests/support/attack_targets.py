@@ -19,7 +19,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
 )
-from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer as CellLayer
 from rootsd.wall.kernel.supervision import Network
@@ -137,7 +137,7 @@ class AttackTargets:
         name: str,
         without: Iterable[CellLayer] = (),
         network: Network = Network.SHARED,
-        protection: ProtectionPolicy = ProtectionPolicy.PROTECT,
+        protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED,
     ) -> Wall:
         """Return a wall whose program is in the folder that was taken away."""
         wall = Wall(

@@ -24,10 +24,9 @@ from rootsd.core import mount_plan
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.record import from_json, from_line, to_json, to_line
-from rootsd.core.wall import RevokePolicy, WallEngine
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallEngine
 from rootsd.wall.git import protected
 from rootsd.wall.git.name_watch import NameWatch
-from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.kernel import (
     base_view,
     covers,
@@ -342,7 +341,7 @@ class Wall(Interpreter):
         *,
         without: Iterable[Layer] = (),
         network: Network = Network.SHARED,
-        protection: ProtectionPolicy = ProtectionPolicy.PROTECT,
+        protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED,
         on_revoke: RevokePolicy = RevokePolicy.TELL,
         engine: WallEngine = WallEngine.NAMESPACES,
         landlock: int | None = None,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.kernel.supervision import Layer as CellLayer
 from rootsd.wall.kernel.supervision import Network
 from support.attack_targets import AttackTargets

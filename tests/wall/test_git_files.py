@@ -13,7 +13,7 @@ import pytest
 
 from rootsd.disk.git_settings import read_settings
 from rootsd.wall.git.facts import Fact, FactKind, find_facts, find_links
-from rootsd.wall.git.index import DamagedIndex, read_gitlinks
+from rootsd.wall.git.index import DamagedIndex, read_index
 from support.repositories import git, make_repository
 from support.sizes import Sizes
 
@@ -24,6 +24,11 @@ _PIECES = [
     "# x\n", "; y\n", "x # c\n", "\"; z\"", "-", "1", "include", "[include]", "path = ../e\n", "]",
     "[", "fsmonitor = x\n", "[core]fsmonitor=y\n", "clean\n", "\ufeff",
 ]  # fmt: skip
+
+
+def gitlinks(data: bytes) -> list[bytes]:
+    """Return the paths of the gitlinks in an index."""
+    return [entry.path for entry in read_index(data) if entry.is_gitlink]
 
 
 def names_by_git(text: bytes) -> set[str]:
@@ -75,7 +80,7 @@ def test_the_gitlinks_are_those_that_git_lists(tmp_path: Path, version: str, for
     if version == "3":
         (main / "later").write_text("x")
         git("add", "--intent-to-add", "later", cwd=main)
-    found = read_gitlinks((main / ".git" / "index").read_bytes())
+    found = gitlinks((main / ".git" / "index").read_bytes())
     assert found == [b"a", b"deep/er/b", b"deep/er/c d", b"z"]
 
 
@@ -83,11 +88,12 @@ def test_a_damaged_index_is_an_error(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=main)
     data = (main / ".git" / "index").read_bytes()
-    assert read_gitlinks(data) == [b"lib"]
+    assert gitlinks(data) == [b"lib"]
+    assert gitlinks(data[: data.rindex(b"lib")]) == [], "what is before it is read"
     with pytest.raises(DamagedIndex):
-        read_gitlinks(data[: data.rindex(b"lib")])
+        gitlinks(data[:20])
     with pytest.raises(DamagedIndex):
-        read_gitlinks(b"x" + data)
+        gitlinks(b"x" + data)
 
 
 @pytest.mark.parametrize("mode", [0o160755, 0o1160000, 0o200160000])
@@ -97,7 +103,7 @@ def test_a_gitlink_with_a_mode_that_git_does_not_write_counts(tmp_path: Path, mo
     data = (main / ".git" / "index").read_bytes()
     assert data.count(0o160000.to_bytes(4, "big")) == 1
     changed = data.replace(0o160000.to_bytes(4, "big"), mode.to_bytes(4, "big"))
-    assert read_gitlinks(changed) == [b"lib"]
+    assert gitlinks(changed) == [b"lib"]
 
 
 def test_an_unusual_entry_hides_no_gitlink(tmp_path: Path) -> None:
@@ -106,7 +112,7 @@ def test_an_unusual_entry_hides_no_gitlink(tmp_path: Path) -> None:
     git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=main)
     data = bytearray((main / ".git" / "index").read_bytes())
     data[12 + 24 : 12 + 28] = b"\0\0\0\0"
-    assert read_gitlinks(bytes(data))[0] == b"lib"
+    assert gitlinks(bytes(data))[0] == b"lib"
 
 
 @pytest.mark.needs("linux")

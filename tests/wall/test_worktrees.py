@@ -17,7 +17,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
@@ -58,7 +58,7 @@ class World:
     def wall(
         self,
         *roots: ConfinedRoot,
-        protection: ProtectionPolicy = ProtectionPolicy.PROTECT,
+        protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED,
         weaknesses: Iterable[Weakness] = (),
     ) -> Wall:
         wall = Wall(
@@ -172,7 +172,7 @@ def test_the_index_of_a_hidden_worktree_survives_a_removal_of_its_record(
     for record in records:
         wall.run(_REMOVE.format(record))
     world.prune(wall)
-    is_kept = protection is ProtectionPolicy.PROTECT
+    is_kept = protection is not ProtectionPolicy.NONE
     assert world.lost(*trees) == ([] if is_kept else trees)
     if not is_kept:
         return

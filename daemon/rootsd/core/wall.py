@@ -20,6 +20,16 @@ class RevokePolicy(StrEnum):
     KILL = "kill"
 
 
+class ProtectionPolicy(StrEnum):
+    """Which files in a root are read-only inside, because something outside runs or obeys them."""
+
+    ALL = "all"
+    """Those of `UNTRACKED`, and those that git tracks. Then `git switch` cannot change them."""
+    UNTRACKED = "untracked"
+    """Git's own hooks and settings, and files of other tools that git does not track."""
+    NONE = "none"
+
+
 class WallEngine(StrEnum):
     """The mechanism that enforces a wall.
 
@@ -60,10 +70,11 @@ class WallSettings(NamedTuple):
         tuple[bytes, ...], "Files and folders to hide, even inside an approved root."
     ] = ()
     protect: Annotated[
-        bool,
-        "Whether files in a root that run later outside the wall, such as Git hooks, are "
-        "read-only.",
-    ] = True
+        ProtectionPolicy,
+        "Which files in a root are read-only, because they run later outside the wall: Git hooks, "
+        "and such files of other tools that git does not track (`untracked`), also those that it "
+        "tracks (`all`), or `none`.",
+    ] = ProtectionPolicy.UNTRACKED
     network: Annotated[bool, "Whether programs may use the network."] = True
     on_revoke: Annotated[
         RevokePolicy,

@@ -20,7 +20,7 @@ from anyio.abc import TaskStatus
 from rootsd.config.policy import LoadedPolicy, load_policy
 from rootsd.core.policy import MachinePolicy
 from rootsd.core.timestamps import rfc3339
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import ProtectionPolicy, WallSettings
 from rootsd.daemon.watched_file import WatchedFile
 from rootsd.wire.daemon import PolicyStatus
 
@@ -81,7 +81,10 @@ class ReloadablePolicy:
         """Return the user's settings for the wall without those that the policy forbids."""
         if not self.policy.must_confine:
             return settings
-        return settings._replace(read=(), write=(), keep=(), protect=True)
+        protect = settings.protect
+        if protect is ProtectionPolicy.NONE:
+            protect = ProtectionPolicy.UNTRACKED
+        return settings._replace(read=(), write=(), keep=(), protect=protect)
 
     async def reload(self, apply: ApplyPolicy) -> None:
         """Read the file again."""

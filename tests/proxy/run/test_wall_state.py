@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.record import from_line, to_line
-from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallSettings
 from rootsd.link.connect import NotRunning
 from rootsd.link.feed import Feed
 from rootsd.proxy.run.readiness import ServerProfile
@@ -178,8 +178,9 @@ class PlayedWall:
         self.failed: tuple[FailedRoot, ...] = ()
         self.events: list[tuple[str, tuple[str, ...]]] = []
         composed = ComposedView(
-            b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
-            on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
+            b"/home/ann", (), frozenset(), {}, has_network=True,
+            protection=ProtectionPolicy.UNTRACKED, on_revoke=RevokePolicy.TELL, stays_open=(),
+            closed=(),
         )  # fmt: skip
         feed = Feed({"hello": {}})
         feed.link._open = self._open

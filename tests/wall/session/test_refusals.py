@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session import main as confine
@@ -58,7 +58,7 @@ def test_under_a_policy_an_option_that_opens_the_wall_is_refused(
 
 def a_view(on_revoke: RevokePolicy) -> ComposedView:
     return ComposedView(
-        b"/home", (), frozenset(), {}, has_network=True, protects=True,
+        b"/home", (), frozenset(), {}, has_network=True, protection=ProtectionPolicy.UNTRACKED,
         on_revoke=on_revoke, stays_open=(), closed=(),
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_if_a_revoke_cannot_reach_open_folders_it_needs_kill(
 def test_an_older_landlock_is_never_silent(
     guarantee: AttachedGuarantee, sentences: tuple[str, ...]
 ) -> None:
-    said = list(open_parts(ConfineOptions(), guarantee, has_network=True, protects=True))
+    said = list(open_parts(ConfineOptions(), guarantee, ProtectionPolicy.ALL, has_network=True))
     assert len(said) == 1 + len(sentences)
     for word, sentence in zip(sentences, said[1:], strict=True):
         assert word in sentence
@@ -101,10 +101,11 @@ def test_an_older_landlock_is_never_silent(
 @pytest.mark.parametrize("flag", ["--nested", "--no-protect"])
 def test_each_option_that_opens_something_says_what(flag: str) -> None:
     options = parse_arguments([flag, "--", "true"])
-    protects = Opening.NO_PROTECT not in options.flags
+    is_open = Opening.NO_PROTECT in options.flags
+    protection = ProtectionPolicy.NONE if is_open else ProtectionPolicy.ALL
     said = list(
         open_parts(
-            options, AttachedGuarantee.ABSTRACT_SOCKETS, has_network=False, protects=protects
+            options, AttachedGuarantee.ABSTRACT_SOCKETS, has_network=False, protection=protection
         )
     )
     assert [sentence.partition(":")[0] for sentence in said] == [flag]

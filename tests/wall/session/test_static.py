@@ -13,7 +13,7 @@ import pytest
 import rootsd as rootsd_package
 from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
 from rootsd.wall.session.options import ConfineOptions, ConfineUsageError, parse_arguments
@@ -187,7 +187,7 @@ def test_on_a_terminal_a_revoke_ends_the_program_and_says_so(
 
 def a_view() -> ComposedView:
     return ComposedView(
-        b"/home", (), frozenset(), {}, has_network=True, protects=True,
+        b"/home", (), frozenset(), {}, has_network=True, protection=ProtectionPolicy.UNTRACKED,
         on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
     )  # fmt: skip
 

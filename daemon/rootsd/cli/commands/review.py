@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli.answers.changed_files import show_changed
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
@@ -19,17 +20,32 @@ from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, Selection
 SECTION = "Decide"
 
 
-@click.command("review", cls=VerbCommand, epilog="rootsd review\nrootsd review --follow")
+@click.command(
+    "review",
+    cls=VerbCommand,
+    epilog="rootsd review\nrootsd review --follow\nrootsd review --changed",
+)
 @click.option("--follow", is_flag=True, help="wait for more projects; ^C ends it")
+@click.option(
+    "--changed",
+    is_flag=True,
+    help="show what programs behind the wall changed in files that tools run outside",
+)
 @pass_invocation
-def command(invocation: Invocation, *, follow: bool) -> None:
+def command(invocation: Invocation, *, follow: bool, changed: bool) -> None:
     """Decide about the pending projects one by one, with the known facts about each.
 
     Projects are grouped by parent and by the owner of their origin. The keys are: y publish, n
     deny, a publish the rest of the group, d deny the rest of the group, s skip, r rename, q quit,
     ? help. Each key takes effect at once, and rootsd undo takes it back.
+
+    --changed decides nothing. It prints the changes as a diff, and on a terminal, rootsd status
+    does not list them any more.
     """
     keyboard = Keyboard()
+    if changed:
+        show_changed(invocation, is_look=keyboard.is_there())
+        return
     if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
         raise CallerRefused("review needs a person on a terminal", "rootsd pending")
     hide_process()

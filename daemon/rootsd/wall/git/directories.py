@@ -24,15 +24,15 @@ from itertools import islice
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory, named_directory, read_git_pointer
 from rootsd.disk.links import final_path
-from rootsd.wall.git.protected import (
+from rootsd.wall.git.entries import (
     NodeKind,
-    git_directories_below,
     is_git_directory,
     kind_below,
     link_target,
     names_below,
     read_below,
 )
+from rootsd.wall.git.protected import git_directories_below
 from rootsd.wall.system_calls import closing, open_below
 
 WORKTREES = b"worktrees"

@@ -12,6 +12,7 @@ its sentence in `describe`.
   of packs.
 * A file that git *obeys*, which sends git elsewhere or runs something: see `find_obeyed`. Most of
   these are protected if they exist, but nothing can be mounted on a name that does not.
+* A *tool file*, which an editor, an agent, or another tool runs or obeys: see `tool_files`.
 * A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
   settings or hooks name programs. `git status` in the repository around it runs them.
 
@@ -33,13 +34,15 @@ from typing import NamedTuple
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
-from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.git_pointer import GIT
 from rootsd.disk.git_settings import program_settings, read_settings
 from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
-from rootsd.wall.git.index import DamagedIndex, read_gitlinks
-from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY, NodeKind
+from rootsd.wall.git.entries import NodeKind
+from rootsd.wall.git.index import index_of_checkout, own_directory
+from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
+from rootsd.wall.git.tool_files import fingerprints
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _OBJECTS, _REFS = b"objects", b"refs"
@@ -57,7 +60,6 @@ _REBASE_TODO = b"/rebase-merge/git-rebase-todo"
 _REBASE_COMMAND = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+([^\n]+)", re.MULTILINE)
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
-_MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
 _MAX_NAMES = 4096
 _MAX_SHOWN = 200
@@ -73,6 +75,7 @@ class FactKind(Enum):
     COMMANDS = "unfinished rebase with commands"
     UNREAD = "git directory that was read in part"
     FIFO = "FIFO"
+    TOOL_FILE = "file that tools run"
 
 
 class Fact(NamedTuple):
@@ -98,9 +101,9 @@ def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
     """
     with closing(open_path(place, os.O_DIRECTORY)) as root:
         inside = find_repositories(root, place)
+        found = {*find_tool_files(root, place), *_replaced_git(place)}
     found_now = (os.path.normpath(place + b"/" + each) for each in inside)
     repositories = tuple(dict.fromkeys((*known, *found_now)))
-    found = set(_replaced_git(place))
     for common in repositories:
         found.update(find_links(common))
         found.update(find_obeyed(common))
@@ -166,6 +169,8 @@ def describe(fact: Fact) -> str:
             return f"{path} is new, and git rebase --continue outside runs {value}"
         case FactKind.FIFO:
             return f"{path} is a FIFO, and git outside waits there for ever"
+        case FactKind.TOOL_FILE:
+            return f"{path} is new or has changed, and tools outside run or obey it"
         case FactKind.UNREAD:
             return f"{path} has so many entries that rootsd did not look at all of them"
 
@@ -176,6 +181,15 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
     target = read_link(path)
     if target is not None and not contains(place, final_path(path)):
         yield Fact(FactKind.LINK, path, target)
+
+
+def find_tool_files(root: int, place: bytes) -> Iterator[Fact]:
+    """Yield the files in a work tree that tools run, with what stands for their content.
+
+    A fact about another content is another fact. `root` is the folder at `place`, opened.
+    """
+    for path, content in fingerprints(root):
+        yield Fact(FactKind.TOOL_FILE, place + b"/" + path, content)
 
 
 # Files that git obeys
@@ -317,39 +331,16 @@ def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> 
         if checkout in known:
             continue
         known.add(checkout)
-        for path in _gitlinks_of(checkout):
+        for path, is_gitlink in index_of_checkout(checkout):
+            if not is_gitlink:
+                continue
             inner = os.path.normpath(checkout + b"/" + path)
-            own = _own_directory(inner)
+            own = own_directory(inner)
             if own is None or not contains(place, inner) or inner == checkout:
                 continue
             waiting.append(inner)
             if programs := _programs_of(own):
                 yield Fact(FactKind.PROGRAMS, inner, ", ".join(programs).encode())
-
-
-def _gitlinks_of(checkout: bytes) -> list[bytes]:
-    """Return the gitlinks in the index of a checkout."""
-    own = _own_directory(checkout)
-    if own is None:
-        return []
-    found: list[bytes] = []
-    names = [each for each in names_in(own) if each.startswith(b"sharedindex.")]
-    for name in (b"index", *names):
-        data = read_small(final_path(own + b"/" + name), _MAX_INDEX_BYTES)
-        with suppress(DamagedIndex):  # then git reads nothing from it either
-            found += read_gitlinks(data or b"")
-    return found
-
-
-def _own_directory(checkout: bytes) -> bytes | None:
-    """Return the git directory of a checkout, wherever it is."""
-    path = checkout + b"/" + GIT
-    if os.path.isdir(path) and not os.path.islink(path):
-        return final_path(path)
-    try:
-        return find_git_directory(checkout)
-    except OSError:
-        return None
 
 
 def _programs_of(own: bytes) -> list[str]:

@@ -1,4 +1,6 @@
-"""Read the gitlinks in an index of git: the paths at which another repository belongs.
+"""Read an index of git: the paths that it tracks, and which of them are gitlinks.
+
+A gitlink is a path at which another repository belongs.
 
 This runs no git, because git runs what the settings of the repository name. Git looks only at the
 four bits of a mode that tell the kind, and does not check the rest, so neither does this. An index
@@ -8,7 +10,14 @@ gitformat-index(5), versions 2 to 4, with SHA-1 and SHA-256, and `read-cache.c` 
 
 from __future__ import annotations
 
+import os
 import struct
+from contextlib import suppress
+from typing import NamedTuple
+
+from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.links import final_path
+from rootsd.disk.reader import read_small
 
 _MAGIC = b"DIRC"
 _KIND, _GITLINK = 0xF0, 0xE0  # in the second last byte of a mode
@@ -17,6 +26,7 @@ _KIND_AT, _HASH_AT = 26, 40
 _HASH_SIZES = (20, 32)
 _EXTENDED, _COMPRESSED = 0x4000, 4
 _FIRST_LETTERS, _REQUIRED_EXTENSIONS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", (b"link", b"sdir")
+_MAX_BYTES = 64 << 20
 _EXTENSION_SIZE = 8  # without its content
 _HEADER = struct.Struct(">4sII")
 _FLAGS = struct.Struct(">H")
@@ -26,16 +36,23 @@ class DamagedIndex(ValueError):
     """The data is no index, or it is damaged."""
 
 
-def read_gitlinks(data: bytes) -> list[bytes]:
-    """Return the paths of the gitlinks in an index. Raises DamagedIndex.
+class IndexedPath(NamedTuple):
+    """A path that git tracks, relative to the work tree."""
+
+    path: bytes
+    is_gitlink: bool
+
+
+def read_index(data: bytes) -> list[IndexedPath]:
+    """Return the entries of an index. Raises DamagedIndex.
 
     For an index that git did not write, paths that are none may be among them.
     """
     if len(data) < _HEADER.size or not data.startswith(_MAGIC):
         raise DamagedIndex("this is no index")
-    found: list[bytes] = []
+    found: list[IndexedPath] = []
     for size in _HASH_SIZES:
-        part: list[bytes] = []
+        part: list[IndexedPath] = []
         try:
             if _read_entries(data, size, part):
                 return part
@@ -47,8 +64,38 @@ def read_gitlinks(data: bytes) -> list[bytes]:
     return found
 
 
-def _read_entries(data: bytes, hash_size: int, found: list[bytes]) -> bool:
-    """Add the gitlinks to `found`. Return whether all entries are as git writes them."""
+def index_of_checkout(checkout: bytes) -> list[IndexedPath]:
+    """Return what the index of a checkout has, also in the parts that `sharedindex` files have."""
+    own = own_directory(checkout)
+    if own is None:
+        return []
+    found: list[IndexedPath] = []
+    for name in (b"index", *_shared_parts(own)):
+        data = read_small(final_path(own + b"/" + name), _MAX_BYTES)
+        with suppress(DamagedIndex):  # then git reads nothing from it either
+            found += read_index(data or b"")
+    return found
+
+
+def own_directory(checkout: bytes) -> bytes | None:
+    """Return the git directory of a checkout, wherever it is."""
+    path = checkout + b"/" + GIT
+    if os.path.isdir(path) and not os.path.islink(path):
+        return final_path(path)
+    try:
+        return find_git_directory(checkout)
+    except OSError:
+        return None
+
+
+def _shared_parts(own: bytes) -> list[bytes]:
+    with suppress(OSError), os.scandir(own) as entries:
+        return [each.name for each in entries if each.name.startswith(b"sharedindex.")]
+    return []
+
+
+def _read_entries(data: bytes, hash_size: int, found: list[IndexedPath]) -> bool:
+    """Add the entries to `found`. Return whether all of them are as git writes them."""
     _, version, count = _HEADER.unpack_from(data)
     at, path, flags_at = _HEADER.size, b"", _HASH_AT + hash_size
     is_usual = True
@@ -68,8 +115,7 @@ def _read_entries(data: bytes, hash_size: int, found: list[bytes]) -> bool:
         if not path:
             raise DamagedIndex("an entry has no path")
         is_usual = is_usual and kind in _KINDS
-        if kind == _GITLINK:
-            found.append(path)
+        found.append(IndexedPath(path, kind == _GITLINK))
     return is_usual and _ends_at(data, at, len(data) - hash_size)
 
 

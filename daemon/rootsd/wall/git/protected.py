@@ -21,38 +21,31 @@ Every file here may be hostile: reads are bounded, and links are not followed.
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
-from itertools import islice
 from typing import NamedTuple
 
-from rootsd.agents import project_files
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory
-from rootsd.disk.git_settings import read_settings, worktree_setting
+from rootsd.disk.git_settings import worktree_setting
 from rootsd.disk.links import MAX_LINKS, final_path
-from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
-from rootsd.wall.system_calls import closing, open_below
-
-IN_A_ROOT = (
-    project_files("OBEYS")
-    + b"""
-    .idea .envrc .husky .githooks .devcontainer .devcontainer.json
-    .mise.toml mise.toml .tool-versions .pre-commit-config.yaml .lefthook.yml lefthook.yml
-    .gitmodules .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
-    .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .jj/repo/config.toml .jj/config.toml
-    .bzr/branch/branch.conf _darcs/prefs/defaults
-""".split()
+from rootsd.disk.reader import REF_CAP, read_small
+from rootsd.wall.git.entries import (
+    NodeKind,
+    is_git_directory,
+    kind_below,
+    link_target,
+    names_below,
+    reach,
+    read_below,
 )
+from rootsd.wall.git.tool_files import tool_names, untracked_parts
+
 IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
 """.split()
 
 _MAX_GIT_DIRECTORIES = 512
-# Git runs hooks from this folder, and reads these files as settings.
-_SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
 
 
 class Protection(Enum):
@@ -60,22 +53,6 @@ class Protection(Enum):
 
     READ_ONLY = "read-only"
     HELD = "held in its place"
-
-
-class ProtectionPolicy(Enum):
-    """Whether files that are run outside are read-only inside."""
-
-    PROTECT = "protect"
-    NONE = "none"
-
-
-class NodeKind(Enum):
-    """What lies at a path, without following a link."""
-
-    FOLDER = "folder"
-    FILE = "file"
-    LINK = "symbolic link"
-    OTHER = "other"
 
 
 class ProtectedPath(NamedTuple):
@@ -95,12 +72,16 @@ class _OpenRoot(NamedTuple):
 
 
 def find_protected(
-    root: int, place: bytes, is_closed: Callable[[bytes], bool]
+    root: int,
+    place: bytes,
+    is_closed: Callable[[bytes], bool],
+    writable: Collection[bytes] = frozenset(),
 ) -> list[ProtectedPath]:
     """Return the protected paths that exist in the folder open as `root`, outermost first.
 
     `place` is the path of that folder. `is_closed` tells whether a folder in it is one in which
-    programs cannot write everywhere, because something else is mounted there.
+    programs cannot write everywhere, because something else is mounted there. `writable` are
+    files that tools run and that stay writable all the same; see `tool_files`.
     """
     found: dict[bytes, ProtectedPath] = {}
     where = _OpenRoot(root, place, is_closed)
@@ -108,7 +89,6 @@ def find_protected(
         case NodeKind.FOLDER:
             _add(found, root, GIT, Protection.HELD)
             _add_git_directory(found, where, GIT + b"/")
-            _add_named_by_settings(found, root)
         case NodeKind.LINK:
             _add_entry(found, root, GIT, Protection.READ_ONLY)
             if (target := link_target(root, GIT)) is not None:
@@ -119,26 +99,10 @@ def find_protected(
         case _:
             if is_git_directory(root):
                 _add_git_directory(found, where, b"")
-    for name in IN_A_ROOT:
-        _add(found, root, name, Protection.READ_ONLY)
+    for name in tool_names(root):
+        for path in untracked_parts(root, name, writable):
+            _add(found, root, path, Protection.READ_ONLY)
     return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
-
-
-def kind_below(root: int, path: bytes) -> NodeKind | None:
-    """Return the kind of `path`; None if it does not exist or a link above leads there."""
-    try:
-        if b"/" in path or path == b"..":
-            with closing(open_below(root, path, os.O_NOFOLLOW)) as fd:
-                mode = os.fstat(fd).st_mode
-        else:  # a name in the folder itself: most do not exist, and this call is cheap
-            mode = os.stat(path, dir_fd=root, follow_symlinks=False).st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(mode):
-        return NodeKind.FOLDER
-    if stat.S_ISLNK(mode):
-        return NodeKind.LINK
-    return NodeKind.FILE if stat.S_ISREG(mode) else NodeKind.OTHER
 
 
 def shared_git_folder(root: bytes) -> bytes | None:
@@ -199,7 +163,7 @@ def _is_open_worktree(where: _OpenRoot, own: bytes) -> bool:
         return False
     if where.is_closed(path):
         return False
-    return _reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
+    return reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
 
 
 def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
@@ -214,36 +178,12 @@ def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
             yield from git_directories_below(root, folder)
 
 
-def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
-    """Add the files and folders in the root that the repository's settings name."""
-    for name in (b"config", b"config.worktree"):
-        for key, value in read_settings(read_below(root, GIT + b"/" + name).replace(b"\0", b"")):
-            words = value.lstrip(b"!").split()
-            if not words:
-                continue
-            names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
-            path = value if names_path else words[0]
-            for each in (path, os.path.join(GIT, path)):
-                inside = os.path.normpath(each)
-                if inside.startswith((b"/", b"..")) or inside in (b".", GIT):
-                    continue
-                if names_path or _is_program(root, inside):
-                    _add(found, root, inside, Protection.READ_ONLY)
-
-
-def _is_program(root: int, path: bytes) -> bool:
-    with suppress(OSError), closing(open_below(root, path)) as fd:
-        mode = os.fstat(fd).st_mode
-        return stat.S_ISREG(mode) and bool(mode & 0o111)
-    return False
-
-
 def _add(
     found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
 ) -> None:
     """Add a path if it exists, the links that lead there, and the folders above, to be held."""
     for _ in range(MAX_LINKS):
-        reached, kind = _reach(root, path)
+        reached, kind = reach(root, path)
         if kind is None:
             return
         if kind is not NodeKind.LINK:
@@ -271,63 +211,7 @@ def _add_entry(
         found[path] = ProtectedPath(path, protection, kind)
 
 
-def _reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
-    """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
-    above, kind = b"", None
-    for name in path.split(b"/"):
-        above = above + b"/" + name if above else name
-        kind = kind_below(root, above)
-        if kind is None or kind is NodeKind.LINK:
-            break
-    return above, kind
-
-
-def link_target(root: int, link: bytes) -> bytes | None:
-    """Return the path below the root to which a link leads, or None if it leads outside."""
-    with suppress(OSError), closing(open_below(root, link, os.O_NOFOLLOW)) as fd:
-        target = os.readlink(b"", dir_fd=fd)
-        if target.startswith(b"/"):
-            top = os.readlink(b"/proc/self/fd/%d" % root)
-            if not target.startswith(top + b"/"):
-                return None
-            target = target[len(top) + 1 :]
-        else:
-            target = os.path.join(os.path.dirname(link), target)
-        target = os.path.normpath(target)
-        return None if target.startswith((b"/", b"..")) else target
-    return None
-
-
-def is_git_directory(root: int) -> bool:
-    """Return whether the folder open as `root` is a git directory, as of a bare repository."""
-    return (
-        kind_below(root, b"HEAD") is NodeKind.FILE
-        and kind_below(root, b"objects") is NodeKind.FOLDER
-    )
-
-
-def names_below(root: int, folder: bytes, limit: int = _MAX_GIT_DIRECTORIES) -> list[bytes]:
-    """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
-    with (
-        suppress(OSError),
-        closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
-        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
-    ):
-        # A program may have made a million, and a revoke waits while this reads them.
-        return sorted(entry.name for entry in islice(entries, limit))
-    return []
-
-
 def _read(path: bytes) -> bytes:
     """Return the beginning of a regular file; empty for anything else."""
     folder, name = os.path.split(path)
     return read_small(os.path.join(final_path(folder), name), REF_CAP) or b""
-
-
-def read_below(root: int, path: bytes) -> bytes:
-    """Return the beginning of a regular file below `root`; empty for anything else."""
-    with suppress(OSError), closing(open_below(root, path)) as found:
-        if stat.S_ISREG(os.fstat(found).st_mode):
-            with open(b"/proc/self/fd/%d" % found, "rb") as file:
-                return file.read(CONFIG_CAP)
-    return b""

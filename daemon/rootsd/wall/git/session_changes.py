@@ -2,8 +2,9 @@
 
 `note` is called before programs see a root, and `drop_all_but` after roots were taken away.
 inotify names folders of git directories in which something appeared, and `attend` looks there for
-links and for files that git obeys, so that `rootsd status` can tell early. Only the look at the
-end is complete: inotify loses events, and does not know folders that are new.
+links and for files that git obeys. It also names files in the work tree that tools run. So
+`rootsd status` can tell early. Only the look at the end is complete: inotify loses events, and
+does not know folders that are new.
 
 A failure to note something never stops a change of the roots.
 """
@@ -19,13 +20,15 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     DesiredMount,
 )
-from rootsd.wall.git.facts import find_links, find_obeyed, folders_of
+from rootsd.wall.git.facts import find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
-from rootsd.wall.system_calls import closing, open_path
+from rootsd.wall.git.tool_files import tool_folders
+from rootsd.wall.system_calls import closing, open_below, open_path
 
 _MAX_WATCHED_FOLDERS = 256
 _MAX_ENTRIES, _MAX_FACTS = 4096, 256
+_WORK_TREE = b"/"  # added to the path of a root: the folders outside its git directories
 _EVENTS = APPEARED | NameEvent.WRITTEN | NameEvent.ATTRIBUTES  # a hook becomes one with its mode
 
 
@@ -64,21 +67,41 @@ class SessionChanges:
             for root in gone:
                 for common in self._watched.pop(root, ()):
                     self._names.forget(common)
+                self._names.forget(root + _WORK_TREE)
 
     def attend(self) -> None:
         """Keep what is harmful in folders in which something appeared."""
-        for common, folders in (self._names.changed() or {}).items():
+        for watched, folders in (self._names.changed() or {}).items():
+            # Bounded, because a revoke waits while this runs.
             with suppress(OSError):
-                # Bounded, because a revoke waits while this runs.
-                found = chain(find_links(common, folders, _MAX_ENTRIES), find_obeyed(common))
-                self._record.keep(islice(found, _MAX_FACTS))
+                if watched.endswith(_WORK_TREE):
+                    with closing(open_path(watched, os.O_DIRECTORY)) as root:
+                        tool_files = find_tool_files(root, watched.removesuffix(_WORK_TREE))
+                        self._record.keep(islice(tool_files, _MAX_FACTS))
+                    self._watch_tool_files(watched.removesuffix(_WORK_TREE))
+                else:
+                    found = chain(find_links(watched, folders, _MAX_ENTRIES), find_obeyed(watched))
+                    self._record.keep(islice(found, _MAX_FACTS))
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""
         with suppress(OSError):
             self._record.conclude(SessionEnd.ORDERLY)
 
+    def _watch_tool_files(self, root: bytes) -> None:
+        """Watch the files that tools run, and the folders in which they are or may appear."""
+        with ExitStack() as stack:
+            opened = stack.enter_context(closing(open_path(root, os.O_DIRECTORY)))
+            folders = []
+            for folder, names in islice(tool_folders(opened).items(), _MAX_WATCHED_FOLDERS):
+                with suppress(OSError):
+                    fd = stack.enter_context(closing(open_below(opened, folder, os.O_DIRECTORY)))
+                    folders.append((fd, dict.fromkeys(names, folder)))
+            self._names.watch(root + _WORK_TREE, folders)
+
     def _watch(self, root: bytes) -> None:
+        with suppress(OSError):
+            self._watch_tool_files(root)
         known = self._record.roots.get(root)
         self._watched[root] = () if known is None else known.repositories
         for common in self._watched[root]:

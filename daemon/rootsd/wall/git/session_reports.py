@@ -36,6 +36,12 @@ from rootsd.wall.git.facts import (
     find_facts,
     names_in,
 )
+from rootsd.wall.git.kept_contents import (
+    forget_contents,
+    keep_contents,
+    kept_content,
+    read_content,
+)
 from rootsd.wall.git.session_peers import CHANGES as _CHANGES
 from rootsd.wall.git.session_peers import START as _START
 from rootsd.wall.git.session_peers import (
@@ -56,6 +62,7 @@ from rootsd.wall.git.taken_away import (
 )
 from rootsd.wall.system_calls import closing, open_path
 
+_MAX_NAMED = 8
 WALLS = b"/confine"
 """The folder of all walls, in the folder for rootsd's state."""
 LOCK = b"/lock"
@@ -66,13 +73,15 @@ class Finding(NamedTuple):
     """A fact that a session made. `is_removed` says that what was found was taken away.
 
     `others` are the sessions that ran in the same place, so that any of them may have made it.
-    `number` is part of the name of a file that was taken away.
+    `number` is part of the name of a file that was taken away. `before` is what stood for the
+    content of a tool file before the session; nothing if the file is new.
     """
 
     fact: Fact
     number: int = 0
     is_removed: bool = False
     others: tuple[str, ...] = ()
+    before: Text = b""
 
 
 class SessionEnd(Enum):
@@ -96,9 +105,23 @@ class SessionReport(NamedTuple):
     is_seen: bool = False
 
     @property
+    def wall(self) -> bytes:
+        """The folder of the wall."""
+        return os.path.dirname(os.path.dirname(self.file))
+
+    @property
     def removed(self) -> list[Fact]:
         """What was taken away."""
         return [each.fact for each in self.findings if each.is_removed]
+
+    def as_of_now(self) -> SessionReport:
+        """Return the report without the tool files that have another content by now."""
+        findings = tuple(
+            each
+            for each in self.findings
+            if each.fact.kind is not FactKind.TOOL_FILE or still_holds(each.fact)
+        )
+        return self._replace(findings=findings)
 
     def place_of(self, fact: Fact) -> bytes:
         """Return where a file is that was taken away."""
@@ -107,7 +130,21 @@ class SessionReport(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Return the findings for people, with what to do."""
-        return [self._sentence(each) for each in self.findings]
+        changed = [each for each in self.findings if each.fact.kind is FactKind.TOOL_FILE]
+        others = [each for each in self.findings if each.fact.kind is not FactKind.TOOL_FILE]
+        return [*self._changed(changed), *map(self._sentence, others)]
+
+    def _changed(self, findings: Sequence[Finding]) -> Iterator[str]:
+        """Yield one sentence about the files that tools run, or none."""
+        if findings:
+            others = tuple(dict.fromkeys(name for each in findings for name in each.others))
+            who = f"changed by {_makers(self.program, others)}"
+            if self.end is SessionEnd.KILLED:
+                who = f"changed while {self.program} ran, or since it was killed,"
+            paths = [safe_label(each.fact.path, limit=None) for each in findings]
+            shown = ", ".join(paths[:_MAX_NAMED])
+            more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+            yield f"{who} and run outside: {shown}{more}; rootsd review --changed"
 
     def _sentence(self, finding: Finding) -> str:
         makers = _makers(self.program, finding.others)
@@ -146,6 +183,7 @@ class SessionBaseline:
         self._repositories: dict[bytes, FolderId] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
         self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
+        self._before: dict[bytes, bytes] = {}  # the contents of tool files, by path
 
     @classmethod
     def read(cls, folder: bytes) -> SessionBaseline | None:
@@ -158,6 +196,8 @@ class SessionBaseline:
         record._repositories = dict(saved.repositories)
         record._since = dict(saved.since)
         record._found = dict.fromkeys(saved.found)
+        for facts in saved.roots.values():
+            record._note_contents(facts)
         return record
 
     @property
@@ -180,6 +220,8 @@ class SessionBaseline:
                 self._since.setdefault(root, time.time())
                 self._roots[root] = found = find_facts(root, self._known_in(root))
                 self._remember(found.repositories)
+                self._note_contents(found.facts)
+                keep_contents(self._folder, found.facts)
                 for fact in found.facts:
                     if fact.kind is FactKind.LINK and fact not in self._found:
                         self._earlier.setdefault(fact.path, fact)
@@ -198,8 +240,16 @@ class SessionBaseline:
         """Keep facts that were seen early. Raises OSError."""
         known = {*self._found}.union(*(each.facts for each in self._roots.values()))
         if new := [each for each in facts if each not in known and self._is_of_session(each)]:
+            again = {each.path for each in new if each.kind is FactKind.TOOL_FILE}
+            for old in [each for each in self._found if each.path in again]:
+                if old.kind is FactKind.TOOL_FILE:  # only its last content matters
+                    del self._found[old]
             self._found.update(dict.fromkeys(new))
             self._write()
+
+    def report_now(self) -> SessionReport:
+        """Return what the session is known to have made so far, as a report that is not saved."""
+        return self._report([each for each in self._found if still_holds(each)], SessionEnd.KILLED)
 
     def conclude(self, end: SessionEnd) -> SessionReport | None:
         """Look at all roots again, and make the report. Return None if nothing was changed.
@@ -212,6 +262,7 @@ class SessionBaseline:
         still = [fact for fact in self._found if still_holds(fact)]
         note_end(self._folder, self._roots, time.time())
         if not still:
+            _forget_unused_contents(self._folder)
             with suppress(FileNotFoundError):
                 os.unlink(self._file)
             return None
@@ -227,7 +278,13 @@ class SessionBaseline:
         """Return the report about facts, with those as removed that `_take_away` will take."""
         file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
         findings = tuple(
-            Finding(each, number, end is SessionEnd.ORDERLY and self._is_removable(each), others)
+            Finding(
+                each,
+                number,
+                end is SessionEnd.ORDERLY and self._is_removable(each),
+                others,
+                self._before.get(each.path, b""),
+            )
             for number, (each, others) in enumerate(zip(facts, self.others_at(facts), strict=True))
         )
         return SessionReport(file, program_of(self._folder), time.time(), end, findings)
@@ -311,6 +368,11 @@ class SessionBaseline:
             for common, identity in self._repositories.items()
         )
 
+    def _note_contents(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            if fact.kind is FactKind.TOOL_FILE:
+                self._before.setdefault(fact.path, fact.value)
+
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
         state = SessionState(
@@ -372,10 +434,14 @@ class LeftBehind(NamedTuple):
     reports: Sequence[SessionReport]
 
     def mark_seen(self) -> None:
-        """Remember that a person has seen the reports, so that they are not read again."""
+        """Remember that a person has seen the reports, so that they are not read again.
+
+        A report about tool files stays until `rootsd review --changed` has shown them.
+        """
         for report in self.reports:
-            with suppress(OSError):
-                mark_seen(report)
+            if not any(changed_files(report)):
+                with suppress(OSError):
+                    mark_seen(report)
 
 
 def left_behind(walls: bytes) -> LeftBehind:
@@ -384,7 +450,7 @@ def left_behind(walls: bytes) -> LeftBehind:
     What a running session made is returned each time.
     """
     conclude_killed(walls)
-    unseen = [report for report in read_reports(walls) if not report.is_seen]
+    unseen = [report.as_of_now() for report in read_reports(walls) if not report.is_seen]
     sentences = [sentence for report in unseen for sentence in report.sentences()]
     return LeftBehind([*sentences, *running_findings(walls)], unseen)
 
@@ -412,6 +478,42 @@ def mark_seen(report: SessionReport) -> None:
         replace_record(report.file, report._replace(is_seen=True))
     else:
         os.unlink(report.file)
+        if not os.path.exists(report.wall + _CHANGES + _START):
+            _forget_unused_contents(report.wall)
+
+
+class ToolFileChange(NamedTuple):
+    """A tool file that a session made or changed, with its content before and now.
+
+    A content is None if there was no file, if the file is a link, or if it is large.
+    """
+
+    path: bytes
+    makers: str
+    before: bytes | None
+    after: bytes | None
+
+
+def running_reports(walls: bytes) -> Iterator[SessionReport]:
+    """Yield what running sessions are known to have made. Nobody has to see these."""
+    for wall in wall_folders(walls):
+        if (record := SessionBaseline.read(wall)) is not None:
+            yield record.report_now()
+
+
+def changed_files(report: SessionReport) -> Iterator[ToolFileChange]:
+    """Yield the tool files of a report that still are as the session left them."""
+    for each in report.as_of_now().findings:
+        if each.fact.kind is FactKind.TOOL_FILE:
+            before = kept_content(report.wall, each.fact._replace(value=each.before))
+            makers = _makers(report.program, each.others)
+            yield ToolFileChange(each.fact.path, makers, before, read_content(each.fact.path))
+
+
+def _forget_unused_contents(folder: bytes) -> None:
+    """Forget the contents before sessions, of which none runs, if no report needs them."""
+    if not any(reports_of(folder)):
+        forget_contents(folder)
 
 
 def put_back(report: SessionReport) -> list[Fact]:

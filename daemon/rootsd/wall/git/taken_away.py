@@ -12,6 +12,7 @@ import stat
 from contextlib import suppress
 
 from rootsd.wall.git.facts import Fact, FactKind, read_link
+from rootsd.wall.git.tool_files import fingerprint
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_COPIED_BYTES = 64 << 20
@@ -33,6 +34,11 @@ def still_holds(fact: Fact) -> bool:
         case FactKind.HARD_LINK:
             with suppress(OSError):
                 return os.lstat(fact.path).st_nlink > 1
+            return False
+        case FactKind.TOOL_FILE:
+            folder, name = os.path.split(fact.path)
+            with suppress(OSError), closing(open_path(folder, os.O_DIRECTORY)) as above:
+                return fingerprint(above, name) == fact.value
             return False
         case (
             FactKind.PROGRAMS

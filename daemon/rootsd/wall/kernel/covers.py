@@ -19,7 +19,8 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from rootsd.wall.git.protected import NodeKind, ProtectedPath, Protection
+from rootsd.wall.git.entries import NodeKind
+from rootsd.wall.git.protected import ProtectedPath, Protection
 from rootsd.wall.system_calls import (
     Attribute,
     Depth,

@@ -19,18 +19,14 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import DesiredMount, Mask, ViewEntry
+from rootsd.core.mount_plan import DesiredMount, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.directories import WORKTREES, git_directory_of
+from rootsd.wall.git.entries import NodeKind, kind_below
 from rootsd.wall.git.name_watch import NameWatch
-from rootsd.wall.git.protected import (
-    NodeKind,
-    ProtectedPath,
-    Protection,
-    ProtectionPolicy,
-    find_protected,
-    kind_below,
-)
+from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
+from rootsd.wall.git.tool_files import tool_files_that_git_tracks
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
 from rootsd.wall.kernel.points import MountStage, Point, end
@@ -100,6 +96,7 @@ class SharedTree:
             self._skeleton, self._stage, self._stand_ins, self.names, self._hide_all
         )
         self._shown: dict[bytes, _Shown] = {}
+        self._writable: list[bytes] = []  # what a person named, also in roots
         self._unchecked: set[bytes] = set()  # roots that may have lost a cover before the watch
         self._unwatched: set[bytes] = set()  # roots with covers
         self.root = self._skeleton.root
@@ -123,6 +120,8 @@ class SharedTree:
         self._skeleton.build()
         for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
             self._base_view.add(entry, layers)
+            if entry.kind is ViewEntryKind.WRITE:
+                self._writable.append(entry.path)
 
     @property
     def base_masks(self) -> set[bytes]:
@@ -159,10 +158,8 @@ class SharedTree:
     def _show(self, desired: DesiredMount, known: tuple[ProtectedPath, ...]) -> None:
         """Show a root. `known` was protected in it before."""
         with closing(open_root(desired)) as source:
-            protects = (
-                self._policy is ProtectionPolicy.PROTECT and desired.access is Access.READ_WRITE
-            )
-            found = self._wanted_protection(desired, source) if protects else ()
+            is_open = self._policy is ProtectionPolicy.NONE or desired.access is Access.READ
+            found = () if is_open else self._wanted_protection(desired, source)
             protected = covers.merge(known, found)
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
             if desired.access is Access.READ:
@@ -203,7 +200,15 @@ class SharedTree:
                 contains(each, path) or contains(path, each) for each in (*masks, *inner, *inside)
             )
 
-        return find_protected(root, desired.path, is_closed)
+        writable = self._writable_in(desired.path)
+        if self._policy is ProtectionPolicy.UNTRACKED:
+            writable |= tool_files_that_git_tracks(root, desired.path)
+        return find_protected(root, desired.path, is_closed, writable)
+
+    def _writable_in(self, path: bytes) -> frozenset[bytes]:
+        """Return what a person made writable in a root, relative to it."""
+        inside = (each for each in self._writable if contains(path, each) and each != path)
+        return frozenset(each[len(path) + 1 :] for each in inside)
 
     def _new_protection(self, path: bytes, inner: Iterable[bytes] = ()) -> list[ProtectedPath]:
         """Return what must be protected in a shown root and is not, outermost first."""

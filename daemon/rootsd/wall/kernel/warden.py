@@ -35,8 +35,8 @@ from rootsd.core.mount_plan import (
 from rootsd.core.parsing import parse_json
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_line, to_line
-from rootsd.core.wall import RevokePolicy
-from rootsd.wall.git.protected import ProtectionPolicy, shared_git_folder
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy
+from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.wall.kernel.orders import (
@@ -72,7 +72,7 @@ class WardenSettings(NamedTuple):
     folder: bytes
     entries: tuple[ViewEntry, ...]
     home: bytes
-    protection: ProtectionPolicy = ProtectionPolicy.PROTECT
+    protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED
     on_revoke: RevokePolicy = RevokePolicy.TELL
     denied: frozenset[bytes] = frozenset()
     without: frozenset[Layer] = frozenset()

@@ -20,8 +20,8 @@ from rootsd.wall.git.directories import (
     find_worktrees,
     search_repositories,
 )
+from rootsd.wall.git.entries import names_below
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
-from rootsd.wall.git.protected import names_below
 from rootsd.wall.system_calls import closing, open_below
 
 _SEARCHED_AT_ONCE = 128

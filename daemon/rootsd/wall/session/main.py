@@ -24,7 +24,6 @@ from rootsd.core.wall import WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import folder_of_daemon
 from rootsd.places.runtime_dir import home_folder
-from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
@@ -236,9 +235,8 @@ def _warden_settings(
     view: ComposedView, denied: frozenset[bytes], without: frozenset[Layer]
 ) -> WardenSettings:
     """Return the settings of a warden, which gets its folder later."""
-    protection = ProtectionPolicy.PROTECT if view.protects else ProtectionPolicy.NONE
     return WardenSettings(
-        b"", view.entries, view.home, protection, view.on_revoke, denied, without
+        b"", view.entries, view.home, view.protection, view.on_revoke, denied, without
     )
 
 

@@ -10,8 +10,9 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 WALL_USAGE = (
-    "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--no-protect] [--read PATH]..."
-    " [--write PATH]... [--keep PATH]... [--hide PATH]... [--on-revoke tell|kill] [--static]"
+    "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--protect | --no-protect]"
+    " [--read PATH]... [--write PATH]... [--keep PATH]... [--hide PATH]..."
+    " [--on-revoke tell|kill] [--static]"
 )
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
@@ -33,6 +34,7 @@ class Opening(Enum):
     GPG = "--gpg"
     DOCKER = "--docker"
     NESTED = "--nested"
+    PROTECT = "--protect"
     NO_PROTECT = "--no-protect"
     STATIC = "--static"
     SHOW = "--show"
@@ -72,6 +74,7 @@ WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), "--on-revoke")
 
 
 _NOT_STATIC = {
+    Opening.PROTECT: "it leaves all files in a root writable",
     Opening.NESTED: "programs may make their own sandbox of Landlock anyway",
     Opening.SSH_AGENT: "it refuses all sockets of programs outside",
     Opening.GPG: "it refuses all sockets of programs outside",
@@ -99,11 +102,17 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
         options = _with_value(options, flag, value)
     if not words and Opening.SHOW not in options.flags:
         raise ConfineUsageError("no program; put it after --")
+    _check_combination(options)
+    return options._replace(words=tuple(words))
+
+
+def _check_combination(options: ConfineOptions) -> None:
     if Opening.ALL in options.flags and options.only:
         raise ConfineUsageError("--all and --only cannot be combined")
+    if options.flags >= {Opening.PROTECT, Opening.NO_PROTECT}:
+        raise ConfineUsageError("--protect and --no-protect cannot be combined")
     if Opening.STATIC in options.flags:
         _check_static(options)
-    return options._replace(words=tuple(words))
 
 
 def _check_static(options: ConfineOptions) -> None:

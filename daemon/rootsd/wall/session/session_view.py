@@ -17,7 +17,7 @@ import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains, text_of
-from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallSettings
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
@@ -27,7 +27,18 @@ from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
 
-_PROTECTED = "git config and hooks (change them outside)"
+_GIT = "git config and hooks (change them outside)"
+_UNTRACKED = "untracked settings of editors, agents, and other tools (--write PATH)"
+_TRACKED = (
+    "all settings of editors, agents, and other tools: git switch, pull, rebase, merge, stash, and"
+    " reset --hard fail or leave the old content where they would change one (start without"
+    " --protect)"
+)
+_CLOSED_BY = {
+    ProtectionPolicy.ALL: (_GIT, _TRACKED),
+    ProtectionPolicy.UNTRACKED: (_GIT, _UNTRACKED),
+    ProtectionPolicy.NONE: (),
+}
 _BESIDE = "folders beside the roots (run git worktree add ../NAME outside)"
 _BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
@@ -49,7 +60,7 @@ class ComposedView(NamedTuple):
     hidden: frozenset[bytes]
     variables: Mapping[bytes, bytes]
     has_network: bool
-    protects: bool
+    protection: ProtectionPolicy
     on_revoke: RevokePolicy
     stays_open: tuple[str, ...]
     closed: tuple[str, ...]
@@ -130,25 +141,29 @@ def compose(
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
     has_network = settings.network and Opening.NO_NETWORK not in options.flags
-    protects = settings.protect and Opening.NO_PROTECT not in options.flags
+    protection = _protection(options, settings)
     return ComposedView(
         home,
         tuple(_without_repeats(entries)),
         hidden,
         work.variables,
         has_network,
-        protects,
+        protection,
         options.on_revoke or settings.on_revoke,
         (
-            *open_parts(options, guarantee, has_network=has_network, protects=protects),
+            *open_parts(options, guarantee, protection, has_network=has_network),
             *work.stays_open,
         ),
-        (*work.closed, *([_PROTECTED] if protects else []), _BESIDE),
+        (*work.closed, *_CLOSED_BY[protection], _BESIDE),
     )
 
 
 def open_parts(
-    options: ConfineOptions, guarantee: AttachedGuarantee, *, has_network: bool, protects: bool
+    options: ConfineOptions,
+    guarantee: AttachedGuarantee,
+    protection: ProtectionPolicy,
+    *,
+    has_network: bool,
 ) -> Iterator[str]:
     """Yield a sentence for each part of the wall that stays open."""
     if has_network:
@@ -163,8 +178,22 @@ def open_parts(
         guarantee < AttachedGuarantee.ABSTRACT_SOCKETS or Opening.NESTED in options.flags
     ):
         yield "this kernel: abstract sockets of other programs (--no-network)"
-    if not protects:
-        yield "--no-protect: files that git, editors, and agents run outside are writable"
+    match protection:
+        case ProtectionPolicy.NONE:
+            yield "--no-protect: files that git, editors, and agents run outside are writable"
+        case ProtectionPolicy.UNTRACKED:
+            yield (
+                "files that git tracks and tools run, such as .envrc and .husky/pre-commit, are"
+                " writable, and run at your next commit; rootsd reports changes (--protect)"
+            )
+        case ProtectionPolicy.ALL:
+            pass
+
+
+def _protection(options: ConfineOptions, settings: WallSettings) -> ProtectionPolicy:
+    if Opening.PROTECT in options.flags:
+        return ProtectionPolicy.ALL
+    return ProtectionPolicy.NONE if Opening.NO_PROTECT in options.flags else settings.protect
 
 
 def _rootsd_entries() -> Iterator[ViewEntry]:

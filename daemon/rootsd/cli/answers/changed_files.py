@@ -1,0 +1,55 @@
+"""Show what sessions behind the wall changed in files that tools run outside."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from contextlib import suppress
+
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.paths import text_of
+from rootsd.wall.git.session_reports import (
+    WALLS,
+    ToolFileChange,
+    changed_files,
+    mark_seen,
+    read_reports,
+    running_reports,
+)
+
+
+def show_changed(invocation: Invocation, *, is_look: bool) -> None:
+    """Print each change as a diff. If a person looks, do not show it again."""
+    output = invocation.output
+    walls = invocation.places.state + WALLS
+    reports = [each for each in read_reports(walls) if not each.is_seen]
+    shown = False
+    for report in (*reports, *running_reports(walls)):
+        for changed in changed_files(report):
+            shown = True
+            path = safe_label(shorten_home(text_of(changed.path)), limit=None)
+            output.line(f"changed by {changed.makers}: {path}")
+            for line in _diff(changed):
+                output.line(safe_text(line))
+        if is_look and report in reports:
+            with suppress(OSError):
+                mark_seen(report)
+    if not shown:
+        output.message("No session has changed a file that tools run outside.")
+
+
+def _diff(changed: ToolFileChange) -> Iterator[str]:
+    if changed.after is None:
+        yield "(it is a link, or too large to show; look at it with ls -l)"
+        return
+    before = "/dev/null" if changed.before is None else "before"
+    old, new = changed.before or b"", changed.after
+    if b"\0" in old + new:
+        yield "(its content is no text)"
+        return
+    old_lines, new_lines = (
+        each.decode("utf-8", "backslashreplace").splitlines() for each in (old, new)
+    )
+    yield from difflib.unified_diff(old_lines, new_lines, before, "now", lineterm="")

@@ -1,0 +1,99 @@
+"""Look at entries below an open root.
+
+A root is hostile, so reads are bounded, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from enum import Enum
+from itertools import islice
+
+from rootsd.disk.reader import CONFIG_CAP
+from rootsd.wall.system_calls import closing, open_below
+
+_MAX_NAMES = 512
+
+
+class NodeKind(Enum):
+    """What lies at a path, without following a link."""
+
+    FOLDER = "folder"
+    FILE = "file"
+    LINK = "symbolic link"
+    OTHER = "other"
+
+
+def kind_below(root: int, path: bytes) -> NodeKind | None:
+    """Return the kind of `path`; None if it does not exist or a link above leads there."""
+    try:
+        if b"/" in path or path == b"..":
+            with closing(open_below(root, path, os.O_NOFOLLOW)) as fd:
+                mode = os.fstat(fd).st_mode
+        else:  # a name in the folder itself: most do not exist, and this call is cheap
+            mode = os.stat(path, dir_fd=root, follow_symlinks=False).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return NodeKind.FOLDER
+    if stat.S_ISLNK(mode):
+        return NodeKind.LINK
+    return NodeKind.FILE if stat.S_ISREG(mode) else NodeKind.OTHER
+
+
+def reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
+    """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
+    above, kind = b"", None
+    for name in path.split(b"/"):
+        above = above + b"/" + name if above else name
+        kind = kind_below(root, above)
+        if kind is None or kind is NodeKind.LINK:
+            break
+    return above, kind
+
+
+def link_target(root: int, link: bytes) -> bytes | None:
+    """Return the path below the root to which a link leads, or None if it leads outside."""
+    with suppress(OSError), closing(open_below(root, link, os.O_NOFOLLOW)) as fd:
+        target = os.readlink(b"", dir_fd=fd)
+        if target.startswith(b"/"):
+            top = os.readlink(b"/proc/self/fd/%d" % root)
+            if not target.startswith(top + b"/"):
+                return None
+            target = target[len(top) + 1 :]
+        else:
+            target = os.path.join(os.path.dirname(link), target)
+        target = os.path.normpath(target)
+        return None if target.startswith((b"/", b"..")) else target
+    return None
+
+
+def is_git_directory(root: int) -> bool:
+    """Return whether the folder open as `root` is a git directory, as of a bare repository."""
+    return (
+        kind_below(root, b"HEAD") is NodeKind.FILE
+        and kind_below(root, b"objects") is NodeKind.FOLDER
+    )
+
+
+def names_below(root: int, folder: bytes, limit: int = _MAX_NAMES) -> list[bytes]:
+    """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
+    with (
+        suppress(OSError),
+        closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
+        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+    ):
+        # A program may have made a million, and a revoke waits while this reads them.
+        return sorted(entry.name for entry in islice(entries, limit))
+    return []
+
+
+def read_below(root: int, path: bytes) -> bytes:
+    """Return the beginning of a regular file below `root`; empty for anything else."""
+    with suppress(OSError), closing(open_below(root, path)) as found:
+        if stat.S_ISREG(os.fstat(found).st_mode):
+            with open(b"/proc/self/fd/%d" % found, "rb") as file:
+                return file.read(CONFIG_CAP)
+    return b""

@@ -1,0 +1,64 @@
+"""Keep the content that tool files had before a session, so that a person can see what changed.
+
+A wall's folder has each content in `changes/contents`. Its name is the digest in the fact about
+the file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+
+from rootsd.wall.git.facts import Fact, FactKind, names_in
+from rootsd.wall.git.tool_files import digest_of
+from rootsd.wall.system_calls import closing, open_path
+
+_CONTENTS = b"/changes/contents/"
+_MAX_KEPT_BYTES = 1 << 20
+
+
+def keep_contents(folder: bytes, facts: Iterable[Fact]) -> None:
+    """Keep what the files of these facts have now, in the folder of a wall. Raises OSError."""
+    for fact in facts:
+        place = _place(folder, fact)
+        if place is None or os.path.exists(place):
+            continue
+        if (content := read_content(fact.path)) is not None:
+            os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+            with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(content)
+
+
+def kept_content(folder: bytes, fact: Fact) -> bytes | None:
+    """Return the content that a fact is about, or None if it was not kept."""
+    place = _place(folder, fact)
+    return None if place is None else read_content(place)
+
+
+def forget_contents(folder: bytes) -> None:
+    """Remove all that is kept in the folder of a wall."""
+    for name in names_in(folder + _CONTENTS):
+        with suppress(OSError):
+            os.unlink(folder + _CONTENTS + name)
+
+
+def read_content(path: bytes) -> bytes | None:
+    """Return the content of a regular file; None if there is none, or if it is large."""
+    above, name = os.path.split(path)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with (
+        suppress(OSError),
+        closing(open_path(above, os.O_DIRECTORY)) as opened,
+        open(os.open(name, flags, dir_fd=opened), "rb") as file,
+    ):
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            content = file.read(_MAX_KEPT_BYTES + 1)
+            return content if len(content) <= _MAX_KEPT_BYTES else None
+    return None
+
+
+def _place(folder: bytes, fact: Fact) -> bytes | None:
+    digest = digest_of(fact.value) if fact.kind is FactKind.TOOL_FILE else b""
+    return folder + _CONTENTS + digest if digest else None
