@@ -84,7 +84,7 @@ def test_the_groups_are_those_of_the_column_from(origin: str) -> None:
     assert group.title == f"/src{f' from {owner}' if owner else ''}: 1 pending"
 
 
-def test_each_key_sends_one_order(waiting: FakeDaemon) -> None:
+def test_each_key_sends_one_order(waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     review, goes_on = reviewed("y", "n", "s")
     assert orders(waiting) == [("approve", ["id-c"]), ("deny", ["id-a"])]
     assert goes_on
@@ -92,6 +92,9 @@ def test_each_key_sends_one_order(waiting: FakeDaemon) -> None:
         "1 approved, 1 denied, 1 still pending. rootsd undo takes the last answer back."
     )
     assert review.seen == ["id-c", "id-a", "id-b"]
+    said = capsys.readouterr().err
+    assert said.count("/src: 1 pending\n") == 1
+    assert said.count("/src from github.com/acme: 2 pending\n") == 1
 
 
 @pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
@@ -126,7 +129,9 @@ def test_remaining_projects_are_counted_across_all_groups(waiting: FakeDaemon) -
     waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
     review = Review(Invocation(), Keys("y", "q"))
     assert not review.ask_about(items)
-    assert review.summary().startswith("1 approved, 0 denied, 3 still pending.")
+    assert review.summary() == (
+        "1 approved, 0 denied, 3 still pending. rootsd undo takes the last answer back."
+    )
 
 
 def test_an_unknown_key_prints_the_keys_and_asks_again(
@@ -251,7 +256,17 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     said = capsys.readouterr().err
     assert "worktree     /src/fix (published with it only if you confirm it)" in said
     assert "also approved /src/fix" in said
+    assert "worktrees of" not in said, "the group of the worktree is empty"
     assert review.left == 0
+
+
+def test_an_incomplete_project_is_decided_by_itself(daemon: FakeDaemon) -> None:
+    item = a_project("a", incomplete="interrupted", worktrees=[a_worktree("fix")])
+    daemon.answers["show"] = a_listing(item)
+    review = Review(Invocation(), person := Keys("a", "w", "q"))
+    review.ask_about([item])
+    assert set(person.questions) == {"[1/1] publish a? [y,n,s,r,q,?] "}
+    assert daemon.ordered("decide") == []
 
 
 GIT = {
