@@ -67,6 +67,20 @@ def test_a_link_that_leads_nowhere_or_stays_inside_shows_nothing_more(
     assert shown(system) == {}
 
 
+def test_a_folder_beside_packages_is_shown_unless_it_is_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "opt" / "package"
+    folder.mkdir(parents=True)
+    if os.geteuid() == 0:
+        os.chown(folder, 1, 1)
+    monkeypatch.setattr(default_view, "SHARED_PARENTS", [bytes(folder.parent)])
+    owner = folder.stat().st_uid
+    for uid, is_shown in ((owner, False), (owner + 1, True), (0, True)):
+        paths = [each.path for each in base_entries(bytes(tmp_path / "home"), uid)]
+        assert (bytes(folder) in paths) is is_shown
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder in which every tool has stored its token, beside a file without secrets."""
