@@ -118,6 +118,7 @@ def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> Non
     assert judged_on(holder(orphan, MANAGER), hosts=()).action is ADMIT
     older = process(25, 5, "script", control_group=TAB)
     assert judged_on(holder(older, MANAGER)).action is ADMIT
+    assert judged_on(holder(replace(orphan, started=HOST.started), MANAGER)).action is ADMIT
     elsewhere = replace(orphan, control_group=TAB + b"x")
     assert judged_on(holder(elsewhere, MANAGER)).action is ADMIT
     for shared in (ROOT_GROUP, SESSION, b""):
@@ -172,8 +173,12 @@ def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).action is CHALLENGE
 
 
-@pytest.mark.parametrize("name", ["tmux: server", "screen"])
-def test_a_multiplexer_that_no_terminal_of_a_person_displays_is_challenged(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "opens_clients"), [("tmux: server", True), ("screen", True), ("zellij", False)]
+)
+def test_a_multiplexer_that_no_terminal_of_a_person_displays_is_challenged(
+    name: str, *, opens_clients: bool
+) -> None:
     """Its parent is init, whoever started it, and here nobody uses MCP."""
 
     def judged_in(*shown: TerminalHolder) -> GuardDecision:
@@ -184,11 +189,14 @@ def test_a_multiplexer_that_no_terminal_of_a_person_displays_is_challenged(name:
         return check_caller(Guard.AGENTS, Caller(line, terminals=terminals), McpHosts(), KNOWN)
 
     unseen = judged_in()
-    assert unseen.action is CHALLENGE
-    assert "no terminal displays" in unseen.why
+    assert unseen.action is (CHALLENGE if opens_clients else ADMIT)
+    assert ("no terminal displays" in unseen.why) is opens_clients
     agent = process(60, 5, "agent", program=b"/home/ann/bin/agent")
     script = process(61, 60, "script", program=b"/usr/bin/script")
-    assert judged_in(holder(script, agent)).action is CHALLENGE
+    shown = judged_in(holder(script, agent))
+    assert shown.action is CHALLENGE
+    assert "which started that" in shown.why
+    assert "which holds its terminal" in judged_in(holder(agent)).why
     assert judged_in(holder(KITTY, MANAGER)).action is ADMIT
     assert judged_in(holder(script, agent), holder(KITTY, MANAGER)).action is ADMIT
 
@@ -267,6 +275,9 @@ def test_a_shared_control_group_is_evidence_only_for_orphans(group: bytes) -> No
     host = process(30, 1, "my-agent", control_group=group)
     orphan = process(90, 1, "rootsd", control_group=group)
     assert judged(orphan, hosts=(host,)).action is REFUSE
+    at_once = replace(orphan, started=host.started)
+    is_alone = judged(orphan).action  # in the scope of a login, an orphan needs no host
+    assert judged(at_once, hosts=(host,)).action is is_alone, "the host did not start it"
     script = process(80, 1, "sh", "sh", "-c", "rootsd approve x", control_group=group)
     assert judged(replace(orphan, parent=80), script, hosts=(host,)).action is REFUSE
     for above in ("cron", "sshd", "tmux: server"):
@@ -347,13 +358,15 @@ AGENT = process(30, 20, "my-agent", terminal=TERMINAL)
 def test_the_starter_of_a_bridge_is_a_host_behind_shells_and_launchers() -> None:
     wrapper = process(40, 30, "sh", "sh", "-c", "rootsd bridge")
     assert names_of_hosts(BRIDGE, wrapper, AGENT, SHELL) == [b"rootsd", b"sh", b"my-agent"]
+    odd = process(40, 30, "sh", "sh", "-lc", "-rootsd")
+    assert names_of_hosts(BRIDGE, odd, AGENT, SHELL) == [b"rootsd", b"sh", b"my-agent"]
     assert names_of_hosts(replace(BRIDGE, parent=30), AGENT, SHELL) == [b"rootsd", b"my-agent"]
     launcher = process(40, 30, "uv", "uvx", "rootsd", "bridge")
     assert names_of_hosts(BRIDGE, launcher, AGENT, SHELL)[-1] == b"my-agent"
 
 
 def test_neither_an_interactive_shell_nor_a_service_is_a_host() -> None:
-    for shell in (("bash",), ("-zsh",), ("bash", "-i", "-l"), ("fish",)):
+    for shell in (("bash",), ("-zsh",), ("bash", "-i", "-l"), ("fish",), ("bash", "--norc")):
         typed = process(20, 10, shell[0].lstrip("-"), *shell, terminal=TERMINAL)
         assert names_of_hosts(BRIDGE, typed, TERMINAL_EMULATOR) == [b"rootsd"]
     wrapper = process(40, 12, "sh", "sh", "-c", "rootsd bridge")
@@ -376,6 +389,8 @@ def test_names_of_processes_are_escaped_in_messages() -> None:
     description = describe_caller(Caller(Lineage((CALLER, evil))))
     assert description.isprintable()
     assert "pid 90" in description
+    assert "unknown parent" not in description
+    assert "unknown parent" in describe_caller(Caller(Lineage((CALLER,))))
     assert "pts/0" in description
     assert describe_caller(Caller(Lineage())) == "an unknown process"
     assert "no terminal" in describe_caller(Caller(Lineage(without_terminal(CALLER))))
