@@ -161,7 +161,7 @@ def test_projects_are_found_by_id_main_checkout_and_the_folders_around_them() ->
     ],
 )
 def test_undecided_present_complete_and_safe_projects_are_pending(
-    event: ProjectObserved | Approve | Deny | ProjectUnreachable | ProjectUnsafe, waits: bool
+    event: Input, *, waits: bool
 ) -> None:
     catalog = after(KNOWN, event)
     assert catalog.is_pending(catalog.projects[API]) is waits

@@ -147,27 +147,35 @@ def test_the_first_judgment_is_the_verdict_and_all_follow_precedence(
 
 
 @pytest.mark.parametrize(
-    "ruling",
+    ("ruling", "observed"),
     [
-        pytest.param(Ruling(), id="nothing"),
-        pytest.param(Ruling(replace(APPROVED, identity=identity(2))), id="another directory"),
-        pytest.param(Ruling(replace(APPROVED, identity=None)), id="an approval of nothing"),
-        pytest.param(Ruling(replace(APPROVED, verdict=Verdict.PENDING)), id="no approval"),
-        pytest.param(Ruling(grants=(replace(BY_RULE, identity=identity(2)),)), id="another's"),
-        pytest.param(Ruling(grants=(BY_PERSON,)), id="a grant that persons do not give"),
-        pytest.param(Ruling(grants=(BY_MAIN,)), id="a main checkout that is not its own"),
+        pytest.param(Ruling(), SEEN, id="nothing"),
+        pytest.param(Ruling(replace(APPROVED, identity=identity(2))), SEEN, id="another folder"),
+        pytest.param(Ruling(replace(APPROVED, identity=None)), SEEN, id="an approval of nothing"),
+        pytest.param(Ruling(replace(APPROVED, verdict=Verdict.PENDING)), SEEN, id="no approval"),
+        pytest.param(
+            Ruling(grants=(replace(BY_RULE, identity=identity(2)),)), SEEN, id="another's"
+        ),
+        pytest.param(Ruling(grants=(BY_PERSON,)), SEEN, id="a grant that persons do not give"),
+        pytest.param(Ruling(grants=(BY_MAIN,)), SEEN, id="a main checkout that is not its own"),
+        pytest.param(
+            Ruling(grants=(replace(BY_MAIN, since_ns=None),)), LINKED, id="an unapproved checkout"
+        ),
+        pytest.param(
+            Ruling(replace(APPROVED, identity=None)),
+            replace(SEEN, identity=None),
+            id="no identity",
+        ),
+        pytest.param(
+            Ruling(replace(APPROVED, identity=UNIDENTIFIABLE)),
+            replace(SEEN, identity=UNIDENTIFIABLE),
+            id="no identity of its own",
+        ),
     ],
 )
-def test_no_approval_counts(ruling: Ruling) -> None:
-    surroundings = around(ALLOW, approved=lambda _: True)
-    assert judge(project(ruling), surroundings).reason is VerdictReason.UNDECIDED
-
-
-@pytest.mark.parametrize("shown", [None, UNIDENTIFIABLE])
-def test_a_folder_without_an_identity_is_not_approved(shown: Identity | None) -> None:
-    observed = replace(SEEN, identity=shown)
-    ruling = Ruling(replace(APPROVED, identity=shown))
-    assert judge(project(ruling, observed), around()).verdict is Verdict.PENDING
+def test_no_approval_counts(ruling: Ruling, observed: ObservedState) -> None:
+    surroundings = around(ALLOW, approved={b"/v/another": SINCE}.get)
+    assert judge(project(ruling, observed), surroundings).reason is VerdictReason.UNDECIDED
 
 
 def test_a_uri_has_no_directory_and_no_folders_above_it() -> None:
@@ -312,12 +320,6 @@ def test_what_keeps_a_worktree_from_an_approval_that_nobody_gave_it_by_name(
 ) -> None:
     assert inheritance_blocker(known, surroundings) is inherits
     assert bulk_approval_blocker(known, surroundings) is in_bulk
-
-
-def test_a_grant_counts_for_no_worktree_of_an_unapproved_checkout() -> None:
-    since_never = replace(BY_MAIN, since_ns=None)
-    granted = project(Ruling(grants=(since_never,)), LINKED)
-    assert judge(granted, around()).reason is VerdictReason.UNDECIDED
 
 
 def test_an_approval_for_one_session_is_no_start_for_worktrees() -> None:

@@ -142,9 +142,6 @@ def test_worktrees_made_later_inherit_from_a_main_checkout_approved_by_a_rule(
     assert made.catalog.roots.keys() == covered, "it existed when the rule approved the checkout"
     young = plan(after(catalog, seen(MAIN)), [seen(TREE, 2, MAIN)], NOW)
     assert young.catalog.roots.keys() == {MAIN, TREE}
-
-
-def test_a_worktree_that_is_found_with_its_checkout_existed_before_the_approval() -> None:
     found: list[Input] = [seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN)]
     assert plan(NOTHING_KNOWN, found, NOW).catalog.roots.keys() == {MAIN}
 
@@ -242,9 +239,12 @@ _INHERITED = (seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN))
 _OTHER_GIT_FILE = seen(TREE, 3, MAIN)
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
+@pytest.mark.parametrize("gone", [ProjectGone(TREE), ProjectGone(TREE, LapseReason.REPLACED)])
+def test_a_worktree_goes_with_its_folder_unless_a_person_decided_about_it(
+    gone: ProjectGone,
+) -> None:
+    confirmed = Approve(MAIN, identity(1), ANN, worktrees=(ConfirmedWorktree(TREE, tree(2)),))
+    goes: list[tuple[Input, ...]] = [
         _INHERITED,
         (*_INHERITED, Deny(MAIN, ANN)),
         (*_INHERITED, _OTHER_GIT_FILE),
@@ -253,42 +253,20 @@ _OTHER_GIT_FILE = seen(TREE, 3, MAIN)
         (*_INHERITED, Deny(TREE, ANN), Forget(TREE, ANN)),
         (AddRule(b"/v", Verdict.APPROVED, ANN), seen(TREE, 2, MAIN)),
         (seen(TREE, 2, MAIN),),
-    ],
-    ids=["inherited", "main denied", "replaced", "unsafe", "unreachable", "forgotten", "by a rule",
-         "pending"],
-)  # fmt: skip
-@pytest.mark.parametrize("gone", [ProjectGone(TREE), ProjectGone(TREE, LapseReason.REPLACED)])
-def test_a_worktree_that_nobody_decided_about_goes_with_its_folder(
-    events: tuple[Input, ...], gone: ProjectGone
-) -> None:
-    catalog = after(NOTHING_KNOWN, *events)
-    assert TREE in catalog.projects
-    assert TREE not in after(catalog, gone).projects
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
+    ]
+    stays: list[tuple[Input, ...]] = [
         (*_INHERITED, Rename(TREE, "fix", ANN)),
         (*_INHERITED, Retag(TREE, ("work",), (), ANN)),
         (*_INHERITED, Deny(TREE, ANN)),
         (*_INHERITED, Approve(TREE, tree(2), ANN)),
         (*_INHERITED, Approve(TREE, tree(2), ANN), _OTHER_GIT_FILE),
-        (seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN, worktrees=(
-            ConfirmedWorktree(TREE, tree(2)),))),
+        (seen(MAIN), seen(TREE, 2, MAIN), confirmed),
         (*_INHERITED, replace(seen(TREE, 2, MAIN), named=True)),
-    ],
-    ids=["renamed", "tagged", "denied", "approved", "lapsed", "confirmed", "named by hand"],
-)  # fmt: skip
-@pytest.mark.parametrize("gone", [ProjectGone(TREE), ProjectGone(TREE, LapseReason.REPLACED)])
-def test_what_a_person_decided_about_a_worktree_outlives_its_folder(
-    events: tuple[Input, ...], gone: ProjectGone
-) -> None:
-    """Each of these differs from a worktree above only in an act of a person."""
-    assert TREE in after(after(NOTHING_KNOWN, *events), gone).projects
-
-
-def test_a_worktree_out_of_reach_and_a_checkout_that_is_gone_stay() -> None:
+    ]
+    for events in (*goes, *stays):
+        catalog = after(NOTHING_KNOWN, *events)
+        assert TREE in catalog.projects
+        assert (TREE in after(catalog, gone).projects) is (events in stays), events
     catalog = after(NOTHING_KNOWN, *_INHERITED)
     assert TREE in after(catalog, ProjectUnreachable(TREE)).projects
     assert MAIN in after(catalog, ProjectGone(MAIN)).projects

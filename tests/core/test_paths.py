@@ -132,11 +132,15 @@ def test_some_places_can_never_be_a_root_and_others_can_be_a_root_and_a_parent()
     assert reasons == dict.fromkeys(ALLOWED, (None, None))
 
 
-def test_home_can_be_a_parent_and_folders_above_it_cannot() -> None:
+def test_a_parent_may_be_your_home_or_hold_the_daemons_own_folders_and_not_lie_in_them() -> None:
     assert PLACES.why_no_parent(HOME) is None
     assert PLACES.why_no_root(HOME) == "it is your home folder"
     for above in (b"/home", b"/"):
         assert PLACES.why_no_parent(above) == "it contains your home folder"
+    places = RefusedPlaces(HOME, (b"/srv/demo/state",))
+    assert places.why_no_parent(b"/srv/demo") is None
+    assert places.why_no_parent(b"/srv/demo/state/x") == "it contains rootsd's own files"
+    assert places.why_no_root(b"/srv/demo") == "it contains rootsd's own files"
 
 
 @pytest.mark.parametrize("home", [b"/root", b"/var/home/ann", b"/var/lib/ci", b"/usr/home/ann"])
@@ -161,13 +165,6 @@ def test_the_reason_names_the_place() -> None:
         assert PLACES.why_no_root(path) == why
     assert "UTF-8" in (PLACES.why_no_root(HOME + b"/src/\xff") or "")
     assert RefusedPlaces(HOME, (b"/srv/mine/state",)).why_no_root(b"/srv/mine")
-
-
-def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None:
-    places = RefusedPlaces(HOME, (b"/srv/demo/state",))
-    assert places.why_no_parent(b"/srv/demo") is None
-    assert places.why_no_parent(b"/srv/demo/state/x") == "it contains rootsd's own files"
-    assert places.why_no_root(b"/srv/demo") == "it contains rootsd's own files"
 
 
 def test_a_refused_place_covers_folders_in_it_and_above_it() -> None:
@@ -214,11 +211,9 @@ def test_both_the_home_of_the_variable_and_that_of_the_account_are_refused(home:
     assert ELSEWHERE.why_no_root(b"/home") is not None
 
 
-@pytest.mark.parametrize("home", [b"/usr", b"/etc", b"/"])
-def test_a_variable_opens_no_place_of_the_system(home: bytes) -> None:
-    places = RefusedPlaces(home, account_home=HOME)
-    assert "belongs to the system" in (places.why_no_root(home.rstrip(b"/") + b"/lib/x") or "")
-
-
-def test_control_without_the_account_a_variable_opens_the_real_home() -> None:
-    assert RefusedPlaces(b"/elsewhere").why_no_root(HOME) is None
+def test_a_variable_opens_no_place_of_the_system_nor_the_home_of_the_account() -> None:
+    for home in (b"/usr", b"/etc", b"/"):
+        places = RefusedPlaces(home, account_home=HOME)
+        assert "belongs to the system" in (places.why_no_root(home.rstrip(b"/") + b"/lib/x") or "")
+    control = RefusedPlaces(b"/elsewhere")
+    assert control.why_no_root(HOME) is None, "without the account, it opens the real home"

@@ -55,11 +55,12 @@ def seqs(events: Sequence[HistoryEvent]) -> list[int]:
     return [event.seq for event in events]
 
 
-def test_the_newest_order_is_undone_with_all_its_events() -> None:
+def test_the_newest_order_is_undone_with_all_its_events_but_no_grants() -> None:
     events = history([APPROVED], [decide(approved(2)), decide(approved(3))])
     assert seqs(last_undoable_order(events)) == [2, 3]
     assert seqs(last_undoable_order(events[:1])) == [1]
     assert last_undoable_order([]) == ()
+    assert seqs(last_undoable_order(history([add(rule(1, Verdict.APPROVED)), GRANTED]))) == [1]
 
 
 def test_undone_refused_and_observed_events_are_not_undoable() -> None:
@@ -75,29 +76,17 @@ def test_undone_refused_and_observed_events_are_not_undoable() -> None:
     )
 
 
-def test_grants_of_rules_are_not_part_of_an_order() -> None:
-    assert seqs(last_undoable_order(history([add(rule(1, Verdict.APPROVED)), GRANTED]))) == [1]
-
-
 def test_an_undo_step_has_the_event_before_and_the_last_one() -> None:
-    events = history([APPROVED], [DENIED])
-    [step] = plan_undo(events[1:], events)
-    assert (step.event, step.before, step.last) == (events[1], events[0], events[1])
-    [first] = plan_undo(events[:1], events[:1])
-    assert first.before is None
-
-
-def test_later_grants_do_not_block_an_undo() -> None:
     forgotten = forget(approved(2), project(2))
-    events = history([decide(approved(2))], [forgotten], [GRANTED])
-    [step] = plan_undo(events[1:2], events)
-    assert (step.before, step.last) == (events[0], events[2])
-
-
-def test_after_an_undo_the_decision_before_is_on_top() -> None:
-    events = history([APPROVED], [DENIED], [UNDONE])
-    [step] = plan_undo(events[:1], events)
-    assert (step.before, step.last) == (None, events[2])
+    for events, at, before, last in (
+        (history([APPROVED], [DENIED]), 1, 0, 1),
+        (history([APPROVED]), 0, None, 0),
+        (history([decide(approved(2))], [forgotten], [GRANTED]), 1, 0, 2),
+        (history([APPROVED], [DENIED], [UNDONE]), 0, None, 2),  # it is on top again
+    ):
+        [step] = plan_undo(events[at : at + 1], events)
+        earlier = None if before is None else events[before]
+        assert (step.event, step.before, step.last) == (events[at], earlier, events[last])
 
 
 @pytest.mark.parametrize(
@@ -134,58 +123,47 @@ def test_each_undo_is_mapped_to_the_event_it_took_back() -> None:
 
 
 REMOVED = AuditNote(ChangeVerb.PARENT_REMOVED, text_of(b"/src/a b"), PERSON)
+
+
+def note(verb: ChangeVerb, text: str, actor: Actor | None = PERSON) -> AuditNote:
+    return AuditNote(verb, text, actor)
+
+
+COMMAND, PARENT_REMOVED = ChangeVerb.COMMAND, ChangeVerb.PARENT_REMOVED
 LASTING: Mapping[str, tuple[AuditRecord, str, str]] = {
     "parent rm": (REMOVED, "removed the parent /src/a b", "rootsd parent add '/src/a b'"),
     "parent add": (
-        AuditNote(ChangeVerb.PARENT_ADDED, text_of(b"/src"), PERSON),
-        "added the parent /src",
-        "rootsd parent rm /src",
+        note(ChangeVerb.PARENT_ADDED, "/src"), "added the parent /src", "rootsd parent rm /src"
     ),
     "edit": (
-        AuditNote(ChangeVerb.PARENT_REMOVED, text_of(b"/src"), None),
-        "removed the parent /src",
-        "rootsd parent add /src",
+        note(PARENT_REMOVED, "/src", None), "removed the parent /src", "rootsd parent add /src"
     ),
     "config": (
-        AuditNote(ChangeVerb.CONFIGURATION_CHANGED, "notify changed", PERSON),
+        note(ChangeVerb.CONFIGURATION_CHANGED, "notify changed"),
         "of the configuration .notify changed.",
         "rootsd config edit",
     ),
-    "add": (
-        AuditNote(ChangeVerb.COMMAND, "add '/a b'", PERSON),
-        "was rootsd add '/a b'",
-        "rootsd forget '/a b'",
-    ),
-    "forget": (
-        AuditNote(ChangeVerb.COMMAND, "forget /a", PERSON),
-        "was rootsd forget /a",
-        "rootsd add /a",
-    ),
+    "add": (note(COMMAND, "add '/a b'"), "was rootsd add '/a b'", "rootsd forget '/a b'"),
+    "forget": (note(COMMAND, "forget /a"), "was rootsd forget /a", "rootsd add /a"),
     "connect": (
-        AuditNote(ChangeVerb.COMMAND, "connect x --allow-tools", PERSON),
+        note(COMMAND, "connect x --allow-tools"),
         "was rootsd connect x --allow-tools",
         "rootsd disconnect x",
     ),
-    "sync": (
-        AuditNote(ChangeVerb.COMMAND, "sync rm x", PERSON),
-        "was rootsd sync rm x",
-        "rootsd sync add x",
-    ),
+    "sync": (note(COMMAND, "sync rm x"), "was rootsd sync rm x", "rootsd sync add x"),
     "host": (
-        AuditNote(ChangeVerb.COMMAND, "deny --host=box -- x", PERSON),
+        note(COMMAND, "deny --host=box -- x"),
         "was rootsd deny --host=box -- x",
         "ssh box rootsd undo --dry-run",
     ),
-    "unsafe": (
-        AuditNote(ChangeVerb.COMMAND, "add /\x1b[2J", PERSON),
-        "was rootsd add",
-        "rootsd forget '/\\u{1b}[2J'",
-    ),
-}
+    "unsafe": (note(COMMAND, "add /\x1b[2J"), "was rootsd add", "rootsd forget '/\\u{1b}[2J'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LASTING)
-def test_after_a_change_that_undo_does_not_take_back_it_takes_back_nothing(name: str) -> None:
+def test_after_a_change_that_undo_does_not_take_back_it_takes_back_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change, what, way = LASTING[name]
     events = history([APPROVED], [change])
     with pytest.raises(CannotUndo, match=what) as refusal:
@@ -199,14 +177,9 @@ def test_after_a_change_that_undo_does_not_take_back_it_takes_back_nothing(name:
         plan_undo(events[1:], events)
     assert refusal.value.remedy == way
     assert seqs([step.event for step in plan_undo(events[:1], events)]) == [1]
-
-
-@pytest.mark.parametrize("name", LASTING)
-def test_control_without_the_rule_undo_takes_back_an_earlier_command(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+    # The control: without the rule, it takes back an earlier command.
     monkeypatch.setattr(undo, "is_lasting", lambda _: False)
-    assert seqs(last_undoable_order(history([APPROVED], [LASTING[name][0]]))) == [1]
+    assert seqs(last_undoable_order(events)) == [1]
 
 
 def test_an_undone_decision_is_not_the_command_before_a_change_that_stays() -> None:
@@ -217,12 +190,7 @@ def test_an_undone_decision_is_not_the_command_before_a_change_that_stays() -> N
         last_undoable_order(history([REMOVED]))
 
 
-def test_a_decision_after_a_change_that_stays_is_undone() -> None:
+def test_a_decision_after_a_change_that_stays_or_before_an_agents_is_undone() -> None:
     assert seqs(last_undoable_order(history([REMOVED], [APPROVED]))) == [2]
-
-
-def test_what_an_agent_did_is_not_the_last_command_of_the_person() -> None:
-    agent = AuditNote(
-        ChangeVerb.PARENT_REMOVED, text_of(b"/src"), Actor(ActorKind.CALLER, "an agent")
-    )
+    agent = note(PARENT_REMOVED, text_of(b"/src"), Actor(ActorKind.CALLER, "an agent"))
     assert seqs(last_undoable_order(history([APPROVED], [agent]))) == [1]

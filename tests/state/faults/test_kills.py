@@ -27,5 +27,5 @@ def test_no_acknowledged_decision_is_lost_when_the_writer_is_killed(sizes: Sizes
 
 
 def test_control_a_writer_that_acknowledges_too_early_loses_decisions() -> None:
-    (tally,) = in_parallel(_kill_hasty, [(1, 40)])
+    (tally,) = in_parallel(_kill_hasty, [(1, 12)])
     assert tally.lost > 0

@@ -56,26 +56,35 @@ def events(db: Database) -> list[HistoryEvent]:
     return made
 
 
-def test_a_backup_holds_the_whole_history_and_is_private(
+def test_a_backup_holds_the_whole_history_is_private_and_replaces_half_of_one(
     db: Database, folder: Path, events: list[HistoryEvent]
 ) -> None:
+    place = folder / FOLDER_NAME
+    place.mkdir(mode=0o700)
+    (place / backup.NEW_NAME).write_bytes(b"half")  # after a crash
+    assert list_backups(folder) == []
     made = make_backup(db, folder, NOON)
     assert made.stat().st_mode & 0o777 == 0o600
-    assert made.parent.stat().st_mode & 0o777 == 0o700
     with closing(connect_frozen(made)) as copy:
         assert list(read_events(copy)) == events
     assert list_backups(folder) == [made]
-    assert list(made.parent.iterdir()) == [made]
+    assert list(place.iterdir()) == [made]
 
 
 def test_the_newest_backups_are_kept(db: Database, folder: Path) -> None:
     made = [make_backup(db, folder, after(number)) for number in range(MAX_BACKUPS + 2)]
     assert list_backups(folder) == made[:1:-1]
+    assert made[0].parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_an_invalid_copy_is_not_kept(
-    db: Database, folder: Path, events: list[HistoryEvent], monkeypatch: pytest.MonkeyPatch
+def test_neither_an_invalid_copy_nor_one_with_another_end_is_kept(
+    db: Database, folder: Path, events: list[HistoryEvent]
 ) -> None:
+    begin_copy(db, folder)
+    with pytest.raises(StoreDamaged, match="ends with another event"):
+        finish_copy(folder, events[0].head, NOON)
+    assert list_backups(folder) == []
+    assert list((folder / FOLDER_NAME).iterdir()) == []
     made = make_backup(db, folder, NOON)
     db.execute("UPDATE record SET body = '{}'")
     with pytest.raises(StoreDamaged):
@@ -95,15 +104,6 @@ def test_a_backup_is_due_after_a_day_and_after_the_clock_went_back(
     assert due_in(folder, NOON - timedelta(hours=1)) == timedelta(0)
 
 
-def test_a_partial_backup_after_a_crash_is_replaced(db: Database, folder: Path) -> None:
-    place = folder / FOLDER_NAME
-    place.mkdir(mode=0o700)
-    (place / backup.NEW_NAME).write_bytes(b"half")
-    assert list_backups(folder) == []
-    made = make_backup(db, folder, NOON)
-    assert list(place.iterdir()) == [made]
-
-
 def test_an_unusable_folder_for_backups_is_named(db: Database, folder: Path) -> None:
     (folder / FOLDER_NAME).write_bytes(b"in the way")
     with pytest.raises(NotPrivate, match=FOLDER_NAME):
@@ -119,13 +119,3 @@ def test_an_unreadable_folder_of_backups_does_not_count_as_empty(
     monkeypatch.setattr(os, "listdir", fail)
     with pytest.raises(NotPrivate, match="Permission denied"):
         list_backups(folder)
-
-
-def test_a_copy_with_another_end_is_not_kept(
-    db: Database, folder: Path, events: list[HistoryEvent]
-) -> None:
-    begin_copy(db, folder)
-    with pytest.raises(StoreDamaged, match="ends with another event"):
-        finish_copy(folder, events[0].head, NOON)
-    assert list_backups(folder) == []
-    assert list((folder / FOLDER_NAME).iterdir()) == []
