@@ -32,11 +32,12 @@ def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
     assert verdicts == {Verdict.HELD: cuts}
 
 
+# Any seed finds each fault within 100 cuts. These find it soon.
 @pytest.mark.parametrize(
-    ("mode", "cuts"), [(WriteMode.WAL_NORMAL, 20), (WriteMode.DELETE_NORMAL, 100)]
+    ("mode", "seed"), [(WriteMode.WAL_NORMAL, 1), (WriteMode.DELETE_NORMAL, 3)]
 )
-def test_control_a_careless_store_loses_decisions(mode: WriteMode, cuts: int) -> None:
-    assert any(verdict is not Verdict.HELD for verdict in cut_power(1, cuts, mode))
+def test_control_a_careless_store_loses_decisions(mode: WriteMode, seed: int) -> None:
+    assert any(verdict is not Verdict.HELD for verdict in cut_power(seed, 100, mode))
 
 
 def test_control_anchors_ahead_of_the_chain_lapse_approvals() -> None:

@@ -50,6 +50,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
+def _crash(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _binding(folder: Path) -> DatabaseBinding | None:
     with closing(connect_frozen(folder / DATABASE_NAME)) as db:
         return read_binding(db)
@@ -149,12 +153,9 @@ def test_an_unbound_state_restored_later_is_not_trusted(folder: Path) -> None:
 def test_a_crash_between_the_steps_of_a_binding_lapses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
     make_unbound(folder, EVERYTHING)
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "_bind", crash)
+        patch.setattr(opening, "_bind", _crash)
         with pytest.raises(KeyboardInterrupt):
             load(folder)
     assert _binding(folder) is None
@@ -168,13 +169,10 @@ def test_a_crash_between_the_steps_of_a_binding_lapses_nothing(
 def test_a_crash_during_a_lapse_ends_in_a_lapse(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
     append(folder, *EVERYTHING)
     _second(folder).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(FirstAnchor, "write", crash)
+        patch.setattr(FirstAnchor, "write", _crash)
         with pytest.raises(KeyboardInterrupt):
             load(folder)
     loaded = load(folder)

@@ -121,6 +121,7 @@ def _sqlite_error(code: int) -> sqlite3.OperationalError:
         (UnicodeDecodeError("utf-8", b"\xc5", 0, 1, "no text"), StoreDamaged),
         (BadRecord("id is missing"), StoreDamaged),
         (BrokenChain("event 2"), StoreDamaged),
+        (OSError(errno.ENOENT, "gone"), OSError),
     ],
 )
 def test_each_failure_of_sqlite_has_its_error(
@@ -128,14 +129,10 @@ def test_each_failure_of_sqlite_has_its_error(
 ) -> None:
     with pytest.raises(expected) as caught, translate_errors(file):
         raise raised
+    assert (caught.value is raised) is (expected is OSError)
     if isinstance(caught.value, RootsdError):
         assert str(file) in caught.value.message
         assert caught.value.remedy
-
-
-def test_an_unknown_error_is_raised_unchanged(file: Path) -> None:
-    with pytest.raises(OSError, match="gone"), translate_errors(file):
-        raise OSError(errno.ENOENT, "gone")
 
 
 def test_an_sqlite_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,12 +142,17 @@ def test_the_reserve_is_free_pages_and_a_long_journal(db: Database, file: Path) 
     assert fill_reserve(db, file)
     free = read_number(db, "freelist_count") * read_number(db, "page_size")
     assert free >= RESERVE_BYTES
-    journal = file.with_name(file.name + "-journal")
+    journal = journal_of(file)
     assert journal.stat().st_size >= JOURNAL_BYTES
     sizes = file.stat().st_size, journal.stat().st_size
     assert fill_reserve(db, file)
     assert (file.stat().st_size, journal.stat().st_size) == sizes
     assert layout(db) == layout_of(NEWEST)
+    db.close()
+    journal.unlink()
+    with closing(connect(file)) as again:
+        assert fill_reserve(again, file)
+    assert journal.stat().st_size >= JOURNAL_BYTES
 
 
 def test_decisions_use_the_reserve_before_the_file_grows(db: Database, file: Path) -> None:
@@ -171,16 +176,6 @@ def test_a_used_reserve_is_refilled(db: Database, file: Path) -> None:
     assert read_number(db, "freelist_count") * 4096 < MIN_RESERVE_BYTES
     assert fill_reserve(db, file)
     assert read_number(db, "freelist_count") * 4096 >= RESERVE_BYTES
-
-
-def test_a_missing_journal_is_created_with_full_length(db: Database, file: Path) -> None:
-    migrate(db, _never)
-    fill_reserve(db, file)
-    db.close()
-    journal_of(file).unlink()
-    with closing(connect(file)) as again:
-        assert fill_reserve(again, file)
-    assert journal_of(file).stat().st_size >= JOURNAL_BYTES
 
 
 def test_no_room_for_the_reserve_is_not_an_error(db: Database, file: Path) -> None:

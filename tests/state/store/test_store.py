@@ -92,9 +92,10 @@ def test_appended_changes_survive_a_restart(folder: Path) -> None:
 
 
 def test_the_last_decision_counts_and_forgetting_leaves_no_ruling(folder: Path) -> None:
-    append(folder, decide(approved(1)), decide(approved(2)), decide(approved(3)))
+    append(folder, decide(approved(1)), decide(approved(2)), decide(approved(3)), see(project(4)))
     append(folder, decide(denied(1), approved(1)), forget(approved(2), project(2)))
     assert append(folder, forget(approved(3))) == 6
+    append(folder, ProjectChange(project(4).path, project(4), None, ChangeVerb.OBSERVED))
     assert by_path(load(folder)) == {one.path: one for one in (denied(1), project(2))}
 
 
@@ -117,12 +118,6 @@ def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Pa
     assert by_path(load(folder)) == {one.path: one for one in (seen, project(2))}
 
 
-def test_a_missing_project_is_missing_after_a_restart(folder: Path) -> None:
-    append(folder, see(project(1)), see(project(2)))
-    append(folder, ProjectChange(project(1).path, project(1), None, ChangeVerb.OBSERVED))
-    assert set(by_path(load(folder))) == {project(2).path}
-
-
 def test_a_ruling_without_a_sighting_shows_the_project_missing(folder: Path) -> None:
     uri = Project(
         b"https://x/", "u1", ObservedState(ProjectKind.URI, None, NOON), approved(9).ruling
@@ -135,7 +130,7 @@ def test_a_ruling_without_a_sighting_shows_the_project_missing(folder: Path) -> 
     assert projects[uri.path].observed.presence is Presence.PRESENT
 
 
-def test_a_store_is_used_from_any_thread(folder: Path) -> None:
+def test_a_store_is_used_from_any_thread_and_damage_has_a_remedy(folder: Path) -> None:
     with opened(folder) as store:
         appended: list[int | None] = []
         worker = threading.Thread(
@@ -144,6 +139,11 @@ def test_a_store_is_used_from_any_thread(folder: Path) -> None:
         worker.start()
         worker.join(30)
         assert appended == [1]
+        store._db.execute("DROP TABLE record")
+        for use in (lambda: store.append([decide(denied(1))], NOON), lambda: back_up(store, NOON)):
+            with pytest.raises(StoreUnusable, match="damaged") as caught:
+                use()
+            assert caught.value.remedy == "rootsd down && rootsd up"
 
 
 def test_a_folder_that_others_may_read_is_refused(folder: Path) -> None:
@@ -185,16 +185,6 @@ def test_a_decision_without_an_anchor_is_refused_and_can_be_repeated(
     loaded = load(folder)
     assert by_path(loaded)[denied(1).path] == denied(1)
     assert loaded.note == ""
-
-
-def test_damage_found_during_use_is_an_error_with_a_remedy(folder: Path) -> None:
-    with opened(folder) as store:
-        store.append(EVERYTHING, NOON)
-        store._db.execute("DROP TABLE record")
-        for use in (lambda: store.append([decide(denied(1))], NOON), lambda: back_up(store, NOON)):
-            with pytest.raises(StoreUnusable, match="damaged") as caught:
-                use()
-            assert caught.value.remedy == "rootsd down && rootsd up"
 
 
 def test_a_backup_is_due_with_the_first_decision_and_verified_while_the_store_is_used(
