@@ -22,6 +22,11 @@ def test_a_project_with_a_newer_decision_is_refused(now: Project) -> None:
         refuse_conflicts([project(2), project(1)], catalog(now, project(2)))
 
 
+def test_a_lapsed_project_that_somebody_denied_since_is_refused() -> None:
+    with pytest.raises(Conflict):
+        refuse_conflicts([lapsed(approved(1))], catalog(denied(1)))
+
+
 @pytest.mark.parametrize(
     "now",
     [approved(1), lapsed(approved(1)), replace(approved(1), id="zzzz")],
