@@ -130,7 +130,7 @@ def recorded_sets(
     return sets
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(5))
 async def test_under_load_each_client_gets_exactly_the_approved_roots(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +159,7 @@ async def test_under_load_each_client_gets_exactly_the_approved_roots(
     assert len(sets) > 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(5))
 async def test_under_load_the_set_equals_a_fresh_judgment(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
