@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,7 +15,7 @@ from rootsd.mcp.views import ConnectionView
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
 from support.bridges import META_2026
-from support.mcp_harness import HANG_GUARD_S, FakeSource, no_wait, root
+from support.mcp_harness import HANG_GUARD_S, FakeSource, no_wait
 from support.recorded_session import RecordedObserver
 
 INITIALIZE = {
@@ -24,7 +23,6 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
-LIST_ROOTS = {"name": "list_roots", "arguments": {}}
 
 
 class Peer:
@@ -60,22 +58,6 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
         group.cancel_scope.cancel()
 
 
-async def test_requests_of_all_revisions_may_alternate() -> None:
-    async with peer(FakeSource(root("/a"))) as client:
-        modern = {**LIST_ROOTS, "_meta": dict(META_2026)}
-        answers = [
-            await client.ask(Request(1, "server/discover", {"_meta": dict(META_2026)})),
-            await client.ask(Request(2, "initialize", INITIALIZE)),
-            await client.ask(Request(3, "tools/call", modern)),
-            await client.ask(Request(4, "tools/call", LIST_ROOTS)),
-        ]
-    assert all(isinstance(answer, Response) for answer in answers)
-    assert isinstance(answers[2], Response)
-    assert isinstance(answers[3], Response)
-    assert answers[2].result["resultType"] == "complete"
-    assert "resultType" not in answers[3].result
-
-
 async def test_a_message_right_after_initialize_finds_the_handshake_done() -> None:
     async with peer(FakeSource()) as client:
         await client.calls.dispatch(Request(1, "initialize", INITIALIZE), INITIALIZE)
@@ -88,37 +70,6 @@ async def test_initialized_is_ignored_without_a_handshake() -> None:
     async with peer(FakeSource()) as client:
         await client.ask(Request(1, "server/discover", {"_meta": dict(META_2026)}))
         assert not await client.calls.initialized()
-
-
-async def test_a_bug_is_logged_and_fails_its_own_request_only(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    source = FakeSource()
-    async with peer(source) as client:
-        await client.ask(Request(1, "initialize", INITIALIZE))
-        source.error = ZeroDivisionError("secret")
-        with caplog.at_level(logging.ERROR):
-            answer = await client.ask(Request(2, "tools/call", LIST_ROOTS))
-        source.error = None
-        next_answer = await client.ask(Request(3, "tools/call", LIST_ROOTS))
-    reason = "a bug in rootsd; see its log"
-    assert answer == ErrorResponse(2, jsonrpc.INTERNAL_ERROR, "internal error", {"reason": reason})
-    assert "answering tools/call failed" in caplog.text
-    assert "ZeroDivisionError: secret" in caplog.text
-    assert isinstance(next_answer, Response)
-
-
-@pytest.mark.parametrize("meta", [{}, {"_meta": dict(META_2026)}])
-async def test_a_method_of_another_revision_is_an_error_with_a_reason(
-    meta: dict[str, object],
-) -> None:
-    async with peer(FakeSource()) as client:
-        await client.ask(Request(1, "initialize", INITIALIZE))
-        answer = await client.ask(Request(2, "a\x1b/b", meta))
-    assert isinstance(answer, ErrorResponse)
-    assert answer.code == jsonrpc.METHOD_NOT_FOUND
-    reason = "a\\u{1b}/b is not available in the protocol revision of this request"
-    assert answer.data == {"reason": reason}
 
 
 async def test_wrong_parameters_give_the_error_of_the_sdk() -> None:

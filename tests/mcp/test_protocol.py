@@ -45,21 +45,6 @@ async def test_the_roots_that_a_run_proxy_reports_are_observed_with_escaped_name
         assert "\x1b" not in names[1]
 
 
-async def test_mcp_roots_hold_only_folders() -> None:
-    source = FakeSource(API, root("https://a.example/v1", name="docs", kind=ProjectKind.URI))
-    async with connected(source) as peer:
-        names = [item["name"] for item in (await peer.ask("roots/list"))["result"]["roots"]]
-        assert names == ["api"]
-
-
-async def test_a_peer_that_never_listed_roots_is_not_notified_of_them() -> None:
-    source = FakeSource(API)
-    async with connected(source) as peer:
-        await peer.ask("ping")
-        source.publish()
-        assert (await peer.ask("ping"))["id"] == 1
-
-
 async def test_a_failing_source_is_an_error_with_a_remedy() -> None:
     source = FakeSource(API)
     source.error = Busy("the store is being restored", "rootsd status")
@@ -73,31 +58,33 @@ async def test_a_failing_source_is_an_error_with_a_remedy() -> None:
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-async def test_an_unexpected_error_is_an_internal_error_without_details(
+async def test_a_bug_is_logged_and_fails_its_own_request_only_without_details(
     era: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.shake_hands()
-        source.error = ZeroDivisionError("secret")
         ask = peer.ask_2026 if era == "2026" else peer.ask
-        answer = await ask("tools/call", {"name": "list_roots"})
+        source.error = ZeroDivisionError("secret")
+        error = (await ask("tools/call", {"name": "list_roots"}))["error"]
         source.error = None
-        assert answer["error"]["code"] == -32603
-        assert "secret" not in json.dumps(answer)
-        assert "secret" in caplog.text
+        assert "result" in await ask("tools/call", {"name": "list_roots"})
+    reason = "a bug in rootsd; see its log"
+    assert error == {"code": -32603, "message": "internal error", "data": {"reason": reason}}
+    assert "answering tools/call failed" in caplog.text
+    assert "ZeroDivisionError: secret" in caplog.text
 
 
-@pytest.mark.parametrize("method", ["no/such", "prompts/list", "logging/setLevel", "roots/set"])
+@pytest.mark.parametrize("method", ["a\x1b/b", "prompts/list", "logging/setLevel", "roots/set"])
 async def test_unknown_methods_are_errors_with_a_reason(method: str) -> None:
+    shown = method.replace("\x1b", "\\u{1b}")
     async with connected(FakeSource()) as peer:
         await peer.shake_hands()
-        for error in (
-            (await peer.ask(method, {"level": "info"}))["error"],
-            (await peer.ask_2026(method, {"level": "info"}))["error"],
-        ):
+        for ask in (peer.ask, peer.ask_2026):
+            error = (await ask(method, {"level": "info"}))["error"]
             assert error["code"] == -32601
-            assert method in error["data"]["reason"]
+            reason = f"{shown} is not available in the protocol revision of this request"
+            assert error["data"] == {"reason": reason}
 
 
 def batch(*members: object) -> bytes:
@@ -228,6 +215,7 @@ async def test_meta_of_the_wrong_type_is_an_error(key: str) -> None:
 
 async def test_after_a_handshake_meta_is_needed_only_if_a_part_of_it_is_there() -> None:
     async with connected(FakeSource(API)) as peer:
+        assert (await peer.ask("tools/list"))["error"]["code"] == -32602
         await peer.shake_hands()
         assert "result" in await peer.ask("tools/list")
         assert "result" in await peer.ask("tools/list", {"_meta": {"progressToken": 7}})
@@ -239,21 +227,11 @@ async def test_after_a_handshake_meta_is_needed_only_if_a_part_of_it_is_there() 
 
 HOSTILE: list[tuple[bytes, Any, int]] = [
     (b"{", None, -32700),
-    (b"\xff\xfe", None, -32700),
     (b"[" * 60_000, None, -32700),
-    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":NaN}', None, -32700),
-    (b"1" * 5000, None, -32700),
     (b"[]", None, -32600),
-    (b"null", None, -32600),
-    (b'"ping"', None, -32600),
-    (b"{}", None, -32600),
     (b'{"jsonrpc":"1.0","id":4,"method":"ping"}', 4, -32600),
-    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
-    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
-    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, -32600),
     (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', None, -32600),
     (b'{"jsonrpc":"2.0","id":4,"method":["ping"]}', 4, -32600),
-    (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":7}', 4, -32600),
     (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":[]}', 4, -32602),
     (b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"\\ud800"}}', 4, -32600),
     (b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}', "\udfff", -32600),
@@ -296,17 +274,13 @@ async def test_lines_that_need_no_answer_get_none(
     assert not caplog.records, "a peer must not be able to fill the log"
 
 
-async def test_a_whole_surrogate_pair_is_allowed() -> None:
-    async with connected(FakeSource()) as peer:
-        await peer.write(b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"ping"}')
-        assert (await peer.hear())["id"] == "\N{GRINNING FACE}"
-
-
-async def test_ids_keep_their_type() -> None:
+async def test_ids_keep_their_type_and_a_whole_surrogate_pair_is_allowed() -> None:
     async with connected(FakeSource()) as peer:
         for id_ in (0, "0", "", -1, 2**70):
             await peer.say("ping", id_=id_)
             assert (await peer.hear())["id"] == id_
+        await peer.write(b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"ping"}')
+        assert (await peer.hear())["id"] == "\N{GRINNING FACE}"
 
 
 async def test_an_open_id_cannot_be_used_again_until_it_is_canceled() -> None:
@@ -430,13 +404,6 @@ async def test_an_unknown_method_is_not_found_also_without_a_handshake(
         for method in ("no/such", "roots/unknown", "prompts/list", "logging/setLevel"):
             assert (await peer.ask(method, params))["error"]["code"] == -32601
         assert (await peer.ask("tools/list", {}))["error"]["code"] == -32602, "a known one"
-
-
-async def test_a_request_before_the_handshake_is_an_error_and_the_connection_stays_open() -> None:
-    async with connected(FakeSource(API)) as peer:
-        assert (await peer.ask("tools/list"))["error"]["code"] == -32602
-        await peer.shake_hands()
-        assert "tools" in (await peer.ask("tools/list"))["result"]
 
 
 @pytest.mark.parametrize("leaf", [b'"\\ud800"', b"1"])

@@ -93,16 +93,3 @@ async def test_a_stream_survives_thousands_of_changes() -> None:
         assert (await peer.hear())["method"] == "notifications/resources/updated"
         assert (await peer.hear())["method"] == "notifications/resources/list_changed"
         assert "result" in await peer.ask_2026("resources/read", APPROVED, id_=2)
-
-
-async def test_a_stream_for_one_root_is_notified_of_that_root_only() -> None:
-    source = FakeSource(API)
-    wanted = {"resourceSubscriptions": ["roots://root/acme/api"]}
-    async with connected(source) as peer:
-        await peer.ask_2026("subscriptions/listen", {"notifications": wanted}, id_="mine")
-        source.publish(API, DOCS)
-        assert "result" in await peer.ask_2026("resources/read", APPROVED, id_=2)
-        source.publish(DOCS)
-        notice = await peer.hear()
-        assert notice["method"] == "notifications/resources/updated"
-        assert notice["params"]["uri"] == "roots://root/acme/api"

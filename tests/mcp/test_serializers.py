@@ -75,9 +75,16 @@ def test_a_name_with_special_characters_is_a_json_string(name: str, shown: str) 
         assert json.loads(shown) == name
 
 
-def test_mcp_roots_are_only_folders() -> None:
+def test_mcp_roots_are_only_folders_unless_a_connection_accepts_any_uri() -> None:
     published = PublishedSet(9, (ODD, DOCS))
-    assert [item["uri"] for item in roots_result(published, UriFilter.FILE)["roots"]] == [ODD.uri]
+    shown = {
+        uris: [item["uri"] for item in roots_result(published, uris)["roots"]]
+        for uris in UriFilter
+    }
+    assert shown == {
+        UriFilter.FILE: [ODD.uri],
+        UriFilter.ANY: [ODD.uri, "https://docs.example/v1"],
+    }
 
 
 def test_the_approved_resource_holds_the_mcp_roots_and_the_revision() -> None:
@@ -85,11 +92,6 @@ def test_the_approved_resource_holds_the_mcp_roots_and_the_revision() -> None:
     for uris in UriFilter:
         shown = json.loads(approved_resource_text(published, uris))
         assert shown == {**roots_result(published, uris), "revision": 9}
-
-
-def test_a_connection_that_accepts_any_uri_sees_other_roots_too() -> None:
-    shown = roots_result(PublishedSet(9, (ODD, DOCS)), UriFilter.ANY)["roots"]
-    assert [item["uri"] for item in shown] == [ODD.uri, "https://docs.example/v1"]
 
 
 def test_the_resource_of_a_root_is_its_json() -> None:

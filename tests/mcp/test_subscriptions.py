@@ -16,7 +16,7 @@ from mcp_types import (
 )
 
 from rootsd.mcp.diff import PublishedDiff
-from rootsd.mcp.subscriptions import Subscribers
+from rootsd.mcp.subscriptions import NotificationThrottle, Subscribers
 from rootsd.wire.jsonrpc import Notification, encode
 from support.bridges import META_2026
 
@@ -61,10 +61,6 @@ async def listen(audience: Subscribers, peer: Peer, wanted: SubscriptionFilter) 
         {"_meta": META_2026, "notifications": wanted}
     )
     await audience.listen(cast("ServerRequestContext[Any, Any]", peer), asked)
-
-
-def test_a_connection_without_subscriptions_is_not_notified() -> None:
-    assert list(Subscribers().notifications_for(NEWS)) == []
 
 
 def test_a_client_that_listed_roots_is_notified_of_roots_only() -> None:
@@ -150,3 +146,13 @@ async def test_notifications_wait_for_the_acknowledgment_of_a_stream(is_cancelle
                 audience.close_streams()
         with anyio.fail_after(60):
             await attended.wait()
+
+
+def test_only_an_addition_waits_and_only_for_the_rest_of_the_interval() -> None:
+    pace = NotificationThrottle(0.5)
+    assert pace.wait(1000.0, revokes=False) == 0
+    pace.sent(1000.0)
+    assert pace.wait(1000.125, revokes=False) == 0.375
+    assert pace.wait(1000.0, revokes=True) == 0
+    assert pace.wait(1000.5, revokes=False) == 0
+    assert pace.wait(2000.0, revokes=False) == 0

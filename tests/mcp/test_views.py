@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from mcp.shared.exceptions import MCPError
-
-from rootsd.core.errors import Busy
 from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
 from rootsd.core.scope import FocusUse, Scope, UriFilter
 from rootsd.mcp.views import ConnectionView
 from support.mcp_harness import FakeSource, root
 from support.recorded_session import RecordedObserver
-
-
-async def test_current_returns_the_newest_set_of_the_source() -> None:
-    source = FakeSource(root("/src/api"))
-    view = ConnectionView(source, RecordedObserver())
-    assert [each.name for each in (await view.current()).roots] == ["api"]
-    source.publish()
-    assert (await view.current()).roots == ()
-
-
-async def test_an_expected_failure_becomes_an_mcp_error_that_names_the_remedy() -> None:
-    source = FakeSource()
-    source.error = Busy("too early", "rootsd status")
-    with pytest.raises(MCPError) as caught:
-        await ConnectionView(source, RecordedObserver()).current()
-    assert (caught.value.code, caught.value.message) == (-32603, "too early")
-    assert caught.value.data == {"reason": "busy", "remedy": "rootsd status"}
-
 
 API = root("/src/api", tags=("work",))
 WEB = root("/src/web")

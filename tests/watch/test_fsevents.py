@@ -135,12 +135,12 @@ def test_a_parent_inside_a_removed_one_stays_watched(
     assert harness.reported() == [FileEvent(raw(deep), b"new", FileEventKind.ADDED, FRONTIER)]
 
 
-@pytest.mark.parametrize("flag", [MOUNT, UNMOUNT])
-def test_a_mount_below_a_parent_is_an_overflow(
-    harness: FSEventsHarness, tmp_path: Path, flag: int
+@pytest.mark.parametrize(("below", "flag"), [("disk", MOUNT), ("disk", UNMOUNT), (".", DROPPED)])
+def test_lost_events_and_a_mount_below_a_parent_are_an_overflow(
+    harness: FSEventsHarness, tmp_path: Path, below: str, flag: int
 ) -> None:
     harness.watcher.watch(raw(tmp_path), FRONTIER)
-    harness.streams[raw(tmp_path)].tell([raw(tmp_path / "disk")], [flag])
+    harness.streams[raw(tmp_path)].tell([raw(tmp_path / below)], [flag])
     assert harness.reported() == [EventOverflow()]
 
 
@@ -170,12 +170,6 @@ def test_in_a_repository_only_markers_are_posted(harness: FSEventsHarness, tmp_p
     assert harness.reported() == [
         FileEvent(raw(work), b".jj", FileEventKind.REMOVED, WatchPurpose.MARKERS)
     ]
-
-
-def test_lost_events_are_an_overflow(harness: FSEventsHarness, tmp_path: Path) -> None:
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    harness.streams[raw(tmp_path)].tell([raw(tmp_path)], [DROPPED])
-    assert harness.reported() == [EventOverflow()]
 
 
 def test_a_moved_parent_is_reported_as_itself(harness: FSEventsHarness, tmp_path: Path) -> None:

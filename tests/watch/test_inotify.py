@@ -70,29 +70,27 @@ def harness() -> Iterator[WatcherHarness]:
     harness.watcher.stop()
 
 
-def test_added_and_removed_folders_and_markers_are_reported(
+def test_added_changed_and_removed_folders_and_markers_are_reported_and_nothing_else(
     harness: WatcherHarness, tmp_path: Path
 ) -> None:
     assert harness.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.WATCHED
     (tmp_path / "one").mkdir()
+    (tmp_path / "file").write_text("x")
     (tmp_path / "package.json").touch()
+    (tmp_path / "one" / "sub").mkdir()
+    (tmp_path / "one").chmod(0o700)
     (tmp_path / "one").rename(tmp_path / "two")
+    (tmp_path / "two" / "sub").rmdir()
     (tmp_path / "two").rmdir()
     top = raw(tmp_path)
     assert harness.events_before(tmp_path / "end") == [
         FileEvent(top, b"one", FileEventKind.ADDED, FRONTIER),
         FileEvent(top, b"package.json", FileEventKind.ADDED, FRONTIER),
+        FileEvent(top, b"one", FileEventKind.MODIFIED, FRONTIER),
         FileEvent(top, b"one", FileEventKind.REMOVED, FRONTIER),
         FileEvent(top, b"two", FileEventKind.ADDED, FRONTIER, moved=True),
         FileEvent(top, b"two", FileEventKind.REMOVED, FRONTIER),
     ]
-
-
-def test_other_files_are_not_reported(harness: WatcherHarness, tmp_path: Path) -> None:
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    for number in range(1000):
-        (tmp_path / f"file{number}").write_text("x")
-    assert harness.events_before(tmp_path / "end") == []
 
 
 def test_a_progress_folder_reports_every_file_until_unwatched(
@@ -112,38 +110,6 @@ def test_a_progress_folder_reports_every_file_until_unwatched(
     assert harness.watcher.count() == 1
 
 
-def test_changes_below_a_watched_folder_are_not_reported(
-    harness: WatcherHarness, tmp_path: Path
-) -> None:
-    (tmp_path / "one").mkdir()
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    (tmp_path / "one" / "sub").mkdir()
-    assert harness.events_before(tmp_path / "end") == []
-
-
-def test_a_chmod_of_a_folder_inside_is_reported(harness: WatcherHarness, tmp_path: Path) -> None:
-    (tmp_path / "one").mkdir()
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    (tmp_path / "one").chmod(0o700)
-    expected = [FileEvent(raw(tmp_path), b"one", FileEventKind.MODIFIED, FRONTIER)]
-    assert harness.events_before(tmp_path / "end") == expected
-
-
-def test_inside_a_project_being_created_every_file_is_reported(
-    harness: WatcherHarness, tmp_path: Path
-) -> None:
-    harness.watcher.watch(raw(tmp_path), PROGRESS)
-    (tmp_path / "HEAD.lock").write_text("x")
-    (tmp_path / "HEAD.lock").rename(tmp_path / "HEAD")
-    reported = harness.events_before(tmp_path / "end")
-    assert [(h.name, h.kind, h.moved) for h in reported if isinstance(h, FileEvent)] == [
-        (b"HEAD.lock", FileEventKind.ADDED, False),
-        (b"HEAD.lock", FileEventKind.MODIFIED, False),
-        (b"HEAD.lock", FileEventKind.REMOVED, False),
-        (b"HEAD", FileEventKind.ADDED, True),
-    ]
-
-
 def test_only_changes_to_a_root_itself_are_reported(
     harness: WatcherHarness, tmp_path: Path
 ) -> None:
@@ -157,15 +123,6 @@ def test_only_changes_to_a_root_itself_are_reported(
     (root / "file").unlink()
     root.rmdir()
     assert harness.next() == FileEvent(raw(root), b"", FileEventKind.SELF, ROOT)
-
-
-def test_above_a_missing_parent_only_folders_are_reported(
-    harness: WatcherHarness, tmp_path: Path
-) -> None:
-    harness.watcher.watch(raw(tmp_path), ABOVE)
-    (tmp_path / "package.json").touch()
-    (tmp_path / "src").mkdir()
-    assert harness.next() == FileEvent(raw(tmp_path), b"src", FileEventKind.ADDED, ABOVE)
 
 
 def test_two_purposes_on_one_folder_are_reported_separately(
@@ -198,19 +155,6 @@ def test_after_a_rename_the_new_path_is_reported(harness: WatcherHarness, tmp_pa
     while isinstance(reported, FileEvent) and not reported.name:
         reported = harness.next()
     assert reported == FileEvent(raw(tmp_path / "new"), b"sub", FileEventKind.ADDED, FRONTIER)
-
-
-def test_a_deleted_folder_ends_its_watch(harness: WatcherHarness, tmp_path: Path) -> None:
-    one = tmp_path / "one"
-    one.mkdir()
-    harness.watcher.watch(raw(one), FRONTIER)
-    one.rmdir()
-    assert harness.next() == FileEvent(raw(one), b"", FileEventKind.SELF, FRONTIER)
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    harness.events_before(tmp_path / "end")
-    assert harness.watcher.count() == 1
-    one.mkdir()
-    assert harness.watcher.watch(raw(one), FRONTIER) is WatchOutcome.WATCHED
 
 
 def test_a_failed_watch_returns_its_reason(harness: WatcherHarness, tmp_path: Path) -> None:
@@ -268,9 +212,11 @@ def test_before_an_overflow_only_ended_watches_are_reported(tmp_path: Path) -> N
     harness.watcher.watch(raw(tmp_path), FRONTIER)
     harness.watcher.watch(raw(gone), FRONTIER)
     gone.rmdir()
-    for _ in range(int(QUEUE.read_text()) // 2 + 1):
-        gone.mkdir()
-        gone.rmdir()
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    for _ in range(int(QUEUE.read_text()) // 4 + 1):
+        os.rename(here, there)
+        os.rename(there, here)
     harness.watcher.start()
     try:
         assert harness.next() == FileEvent(raw(gone), b"", FileEventKind.SELF, FRONTIER)
@@ -278,12 +224,6 @@ def test_before_an_overflow_only_ended_watches_are_reported(tmp_path: Path) -> N
         assert harness.events_before(tmp_path / "later") == []
     finally:
         harness.watcher.stop()
-
-
-def test_names_need_not_be_utf8(harness: WatcherHarness, tmp_path: Path) -> None:
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    Path(os.fsdecode(raw(tmp_path) + b"/caf\xe9")).mkdir()
-    assert harness.next() == FileEvent(raw(tmp_path), b"caf\xe9", FileEventKind.ADDED, FRONTIER)
 
 
 def test_an_event_in_an_unwatched_folder_is_dropped(
@@ -339,20 +279,3 @@ watcher.stop()
 @pytest.mark.needs("namespaces")
 def test_an_event_is_reported_under_each_path_of_its_folder(tmp_path: Path) -> None:
     assert run_python(OWN_MOUNTS, TWO_PATHS, tmp_path) == ("[b'one', b'two']\n", "")
-
-
-def test_the_end_of_a_watch_is_reported_for_each_purpose(
-    harness: WatcherHarness, tmp_path: Path
-) -> None:
-    one = tmp_path / "one"
-    one.mkdir()
-    harness.watcher.watch(raw(one), FRONTIER)
-    harness.watcher.watch(raw(one), PROGRESS)
-    one.rmdir()
-    reported = {harness.next() for _ in range(4)}
-    assert reported == {
-        FileEvent(raw(one), b"", FileEventKind.SELF, p) for p in (FRONTIER, PROGRESS)
-    }
-    harness.watcher.watch(raw(tmp_path), FRONTIER)
-    harness.events_before(tmp_path / "end")
-    assert harness.watcher.count() == 1

@@ -55,13 +55,6 @@ def test_any_bytes_are_parsed_to_a_value(line: bytes) -> None:
     )
 
 
-def test_ids_keep_their_type() -> None:
-    for text, id_ in (("0", 0), ('"0"', "0"), ('""', ""), ("-7", -7)):
-        message = parse(b'{"jsonrpc":"2.0","id":%s,"method":"m"}' % text.encode())
-        assert isinstance(message, Request)
-        assert repr(message.id) == repr(id_)
-
-
 def test_a_request_with_id_zero_is_not_a_notification() -> None:
     assert parse(b'{"method":"m","jsonrpc":"2.0","id":0}') == Request(0, "m", None)
     assert parse(b'{"method":"m","jsonrpc":"2.0"}') == Notification("m", None)

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from msgspec.structs import fields
 
-from rootsd.wire.projects import CheckQuery, ProjectsQuery
+from rootsd.core.access import Access
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.projects import CheckQuery, ProjectsQuery, Selection
 from rootsd.wire.registry import (
     REQUEST_TYPE_BY_METHOD,
     REQUEST_TYPES,
@@ -146,3 +148,15 @@ def test_a_path_that_is_not_utf8_is_ascii_on_the_wire() -> None:
     assert line.isascii()
     assert "\n" not in line
     assert decode_request("check", json.loads(line)) == query
+
+
+def test_enums_are_sent_as_values() -> None:
+    order = DecideRequest(
+        DecisionVerb.APPROVE, cwd="/", select=Selection.LAPSED, access=Access.READ
+    )
+    assert json.loads(json.dumps(encode_request(order)[1])) == {
+        "verb": "approve",
+        "cwd": "/",
+        "select": "lapsed",
+        "access": "read",
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -48,35 +49,6 @@ def test_the_history_shows_a_session_from_beginning_to_end(tmp_path: Path) -> No
     ]
 
 
-def test_a_session_with_a_scope_shows_only_roots_in_its_scope(tmp_path: Path) -> None:
-    recorded = RecordedSessions(tmp_path)
-    with recorded.sessions.opened(10) as session:
-        session.scoped(Scope(tags=frozenset({"work"})))
-        for revision, roots in enumerate([(API,), (API, WEB), (READ_ONLY, WEB), ()], start=1):
-            session.roots_sent(PublishedSet(revision, roots))
-    [item] = recorded.history()
-    assert item["scope"] == ["tag:work"]
-    assert changes(item["given"]) == [(0, [], []), (1, ["web"], []), (0, [], ["web"])]
-
-
-def test_a_session_shows_the_roots_that_a_focus_removed_and_gave_back(
-    tmp_path: Path,
-) -> None:
-    recorded = RecordedSessions(tmp_path)
-    with recorded.sessions.opened(10) as session:
-        session.roots_sent(PublishedSet(1, (API, WEB)))
-        session.scoped(Scope(tags=frozenset({"work"})))
-        session.roots_sent(PublishedSet(2, (API, WEB)))
-        session.scoped(Scope())
-        session.roots_sent(PublishedSet(3, (API, WEB)))
-    [item] = recorded.history()
-    assert changes(item["given"]) == [
-        (2, ["api", "web"], []),
-        (1, [], ["api"]),
-        (2, ["api"], []),
-    ]
-
-
 def test_the_roots_that_a_run_proxy_reported_are_shown_after_its_end(tmp_path: Path) -> None:
     recorded = RecordedSessions(tmp_path)
     with recorded.sessions.opened(10) as session:
@@ -85,16 +57,6 @@ def test_the_roots_that_a_run_proxy_reported_are_shown_after_its_end(tmp_path: P
         session.roots_reported(1, ("api",))
     [item] = recorded.history()
     assert item["told"] == {"roots": 1, "names": ["api"]}
-
-
-def test_a_session_that_skips_sets_shows_the_net_change(tmp_path: Path) -> None:
-    recorded = RecordedSessions(tmp_path)
-    with recorded.sessions.opened(10) as one, recorded.sessions.opened(11) as other:
-        one.roots_sent(PublishedSet(1, (API,)))
-        for revision, roots in enumerate([(API, WEB), (WEB,), (READ_ONLY, WEB)], start=2):
-            other.roots_sent(PublishedSet(revision, roots))
-        one.roots_sent(other.last or PublishedSet(0, ()))
-    assert changes(recorded.history()[0]["given"])[1] == (2, ["api", "web"], [])
 
 
 def test_sessions_of_a_killed_daemon_are_over_for_the_next_one(
@@ -137,33 +99,35 @@ def test_a_damaged_item_is_skipped(tmp_path: Path) -> None:
     assert [item["id"] for item in read_history(store, 10)] == ["d"]
 
 
+Roots = tuple[PublishedRoot, ...]
 ROOTS = st.sampled_from([API, READ_ONLY, WEB, root("/src/c"), root("/src/d", tags=("work",))])
 SETS = st.lists(ROOTS, max_size=4, unique_by=lambda each: each.name).map(tuple)
-STEPS = st.lists(st.tuples(SETS, st.booleans(), st.booleans()), max_size=8)
 SCOPES = st.sampled_from([FULL_SCOPE, Scope(tags=frozenset({"work"}))])
+STEPS = st.lists(st.tuples(SETS, SCOPES, st.booleans(), st.booleans()), max_size=8)
 
 
 @settings(max_examples=50)
-@given(STEPS, SCOPES)
-def test_the_changes_add_up_to_the_roots_that_each_session_received(
-    tmp_path_factory: object,
-    steps: list[tuple[tuple[PublishedRoot, ...], bool, bool]],
-    scope: Scope,
+@given(STEPS)
+def test_each_session_shows_its_net_changes_whatever_it_skipped_and_whatever_its_scope(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Roots, Scope, bool, bool]]
 ) -> None:
-    folder = tmp_path_factory.mktemp("h")  # type: ignore[attr-defined]
-    recorded = RecordedSessions(folder)
-    seen: list[set[str]] = [set(), set()]
+    """A focus changes the scope of a running session."""
+    recorded = RecordedSessions(tmp_path_factory.mktemp("h"))
+    expected: list[list[tuple[int, list[str], list[str]]]] = [[], []]
+    seen: list[dict[str, PublishedRoot]] = [{}, {}]
     with recorded.sessions.opened(0) as one, recorded.sessions.opened(1) as other:
-        one.scoped(scope)
-        for revision, (roots, *reads) in enumerate(steps, start=1):
+        for revision, (roots, scope, *reads) in enumerate(steps, start=1):
+            published = PublishedSet(revision, roots)
+            one.scoped(scope)
             for number, session in enumerate((one, other)):
-                if reads[number]:
-                    published = PublishedSet(revision, roots)
-                    session.roots_sent(published)
-                    seen[number] = {r.name for r in apply_scope(published, session.scope).roots}
-    for item, names in zip(recorded.history(), seen, strict=True):
-        names_shown: set[str] = set()
-        for each in item["given"]:
-            names_shown = (names_shown | set(each["gained"])) - set(each["lost"])
-            assert each["roots"] == len(names_shown)
-        assert names_shown == names
+                if not reads[number]:
+                    continue
+                session.roots_sent(published)
+                before = seen[number]
+                now = {r.name: r for r in apply_scope(published, session.scope).roots}
+                gained = sorted(name for name in now if now[name] != before.get(name))
+                lost = sorted(before.keys() - now)
+                if gained or lost or not expected[number]:
+                    expected[number].append((len(now), gained, lost))
+                seen[number] = now
+    assert [changes(item["given"]) for item in recorded.history()] == expected

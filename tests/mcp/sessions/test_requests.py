@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import anyio.lowlevel
@@ -188,13 +188,6 @@ async def test_the_requests_of_all_sessions_for_a_folder_are_kept() -> None:
         assert clients.queue.sessions_requesting(path(1)) == (AGENT,)
 
 
-async def test_a_denial_reaches_every_session_that_asks() -> None:
-    async with served(Clients(project(1))) as clients:
-        asked = [await clients.submit(path(1), session=key) for key in (AGENT, OTHER_AGENT)]
-        await clients.execute(deny(1))
-        assert [request.is_denied for request in asked] == [True, True]
-
-
 async def test_the_requests_for_one_folder_are_bounded() -> None:
     async with served(Clients(project(1), limits=RootRequestLimits(max_askers=2))) as clients:
         for pid in range(3):
@@ -229,25 +222,17 @@ async def test_a_request_is_in_the_log_and_in_the_note_after_its_session_has_end
         ]
         assert noted[0].actor == Actor(ActorKind.CALLER, "an agent")
         await clients.execute(approve(1))
+        assert clients.world.published() == {path(1)}
         assert clients.queue.last_note_on(path(1)) is None
 
 
-async def test_the_note_goes_with_its_session_and_the_folder_stays() -> None:
-    async with served(Clients(project(1), project(2))) as clients:
-        await clients.submit(path(1), session=AGENT)
-        await clients.submit(path(2), session=OTHER_AGENT)
-        assert clients.queue.sessions_requesting(path(1)) == (AGENT,)
-        clients.sessions.ended.add(AGENT)
-        assert clients.queue.note_on(path(1)) is None
-        assert clients.queue.sessions_requesting(path(1)) == ()
-        assert clients.queue.note_on(path(2)) is not None
-        assert clients.is_waiting(path(1))
-
-
-async def test_a_session_that_has_ended_leaves_room_for_the_next_request() -> None:
+async def test_a_session_that_has_ended_leaves_its_folder_and_room_for_the_next_request() -> None:
     async with served(Clients(project(1), limits=RootRequestLimits(max_pending=1))) as clients:
         await clients.submit(path(1), session=AGENT)
         clients.sessions.ended.add(AGENT)
+        assert clients.queue.note_on(path(1)) is None
+        assert clients.queue.sessions_requesting(path(1)) == ()
+        assert clients.is_waiting(path(1))
         await clients.submit(path(1), "another", session=OTHER_AGENT)
         note = 'another agent (its own name: "another") asks for it: "to fix it"'
         assert clients.queue.note_on(path(1)) == note
@@ -411,25 +396,6 @@ async def test_only_with_its_own_bound_a_session_leaves_turns_for_the_others(
         assert clients.is_waiting(OTHER) is bounded
 
 
-@pytest.mark.parametrize("tells", [False, True])
-async def test_only_a_bound_on_requests_that_exist_would_tell_about_folders(
-    monkeypatch: pytest.MonkeyPatch, tells: bool
-) -> None:
-    """An asker that is refused only for a folder that became a request learns which one did."""
-    limits = RootRequestLimits(own_unanswered=1)
-    async with served(Clients(denied(1), project(2), limits=limits)) as clients:
-        if tells:
-            monkeypatch.setattr(
-                clients.queue._bounds,
-                "_is_answered",
-                lambda request: not clients.is_waiting(request.path),
-            )
-        await clients.submit(b"/no/such/folder", session=AGENT)
-        refused = pytest.raises(Busy) if not tells else nullcontext()
-        with refused:
-            await clients.submit(path(2), session=AGENT)
-
-
 async def test_the_bound_of_one_asker_tells_it_nothing_about_folders() -> None:
     """A request that is dropped counts like one that waits for a person."""
     limits = RootRequestLimits(own_unanswered=2)
@@ -441,6 +407,19 @@ async def test_the_bound_of_one_asker_tells_it_nothing_about_folders() -> None:
         clients.now += FORGOTTEN_AFTER_S + 1
         await clients.submit(path(2), session=AGENT)
         assert clients.queue.sessions_requesting(path(2)) == (AGENT,)
+
+
+async def test_control_a_bound_on_requests_that_exist_would_tell_about_folders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An asker that is refused only for a folder that became a request learns which one did."""
+    limits = RootRequestLimits(own_unanswered=1)
+    async with served(Clients(denied(1), project(2), limits=limits)) as clients:
+        monkeypatch.setattr(
+            clients.queue._bounds, "_is_answered", lambda asked: not clients.is_waiting(asked.path)
+        )
+        await clients.submit(b"/no/such/folder", session=AGENT)
+        await clients.submit(path(2), session=AGENT)
 
 
 async def test_old_requests_of_one_session_still_leave_places_for_the_others() -> None:
@@ -474,17 +453,10 @@ async def test_the_queue_of_unprocessed_requests_is_bounded() -> None:
         await clients.submit(b"/no/2")
 
 
-async def test_an_approval_of_a_requested_folder_is_like_any_other() -> None:
-    async with served(Clients(replace(project(1)))) as clients:
-        await clients.submit(path(1))
-        await clients.world.ledger.execute([approve(1)])
-        assert clients.world.published() == {path(1)}
-
-
 async def test_only_the_clients_that_the_user_saw_learn_of_the_denial() -> None:
     async with served(Clients(project(1), project(2))) as clients:
         first = await clients.submit(path(1))
-        second = await clients.submit(path(1), "another")
+        second = await clients.submit(path(1), session=AGENT)
         elsewhere = await clients.submit(path(2))
         await clients.execute(deny(1))
         later = await clients.submit(path(1))
