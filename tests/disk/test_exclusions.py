@@ -32,68 +32,44 @@ def _project(path: Path, file: str = "package.json") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["env", "venv", "Pods", "node_modules", "_build", ".github", ".tmux", ".dotfiles", ".venv"],
-)
-@pytest.mark.parametrize("inside", [".", "group", "tool"])
-def test_a_repository_is_found_whatever_its_name(tmp_path: Path, name: str, inside: str) -> None:
+def test_a_repository_is_found_whatever_its_name(tmp_path: Path) -> None:
     _project(tmp_path / "tool")
-    fake_repository(tmp_path / inside / name)
+    names = ("env", "venv", "Pods", "node_modules", "_build", ".github", ".tmux", ".dotfiles")
+    paths = {f"{inside}{name}" for name in names for inside in ("", "group/", "tool/")}
+    for path in paths:
+        fake_repository(tmp_path / path)
     found = _found(tmp_path)
-    assert found.pop(os.path.normpath(f"{inside}/{name}")) is GIT
-    assert set(found) <= {"tool"}
+    assert found.pop("tool") is ProjectKind.PROJECT
+    assert found == dict.fromkeys(paths, GIT)
 
 
-@pytest.mark.parametrize("marker", [".jj", ".hg", ".svn", "_darcs", ".fslckout"])
-def test_a_checkout_of_another_kind_is_found_whatever_its_name(
-    tmp_path: Path, marker: str
-) -> None:
-    (tmp_path / "env" / marker).mkdir(parents=True)
-    assert set(_found(tmp_path)) == {"env"}
+def test_a_checkout_of_another_kind_is_found_whatever_its_name(tmp_path: Path) -> None:
+    markers = (".jj", ".hg", ".svn", "_darcs", ".fslckout")
+    for marker in markers:
+        (tmp_path / marker[1:] / "env" / marker).mkdir(parents=True)
+    assert set(_found(tmp_path)) == {f"{marker[1:]}/env" for marker in markers}
 
 
-@pytest.mark.parametrize(
-    "clone",
-    [
+def test_what_programs_clone_and_what_was_thrown_away_is_not_found(tmp_path: Path) -> None:
+    clones = (
         "node_modules/x", "Pods/x", ".cache/pre-commit/repo1", ".cargo/git/checkouts/a-1/b",
         ".tox/py/src/x", "venv/src/x", "cmake-build-debug/_deps/fmt-src", "out/_deps/fmt-src",
         ".Trash-1000/files/x", ".Trash/x", "$RECYCLE.BIN/S-1/$R1", "@eaDir/x", "#snapshot/x",
         "#recycle/x", "lost+found/#12", ".snapshots/1/x", ".zfs/snapshot/x", "_build/default/lib",
-    ],
-)  # fmt: skip
-def test_what_programs_clone_and_what_was_thrown_away_is_not_found(
-    tmp_path: Path, clone: str
-) -> None:
-    fake_repository(tmp_path / clone)
-    assert _found(tmp_path) == {}
-    fake_repository(tmp_path / "positive" / "control")
+    )  # fmt: skip
+    for clone in (*clones, "positive/control"):
+        fake_repository(tmp_path / clone)
     assert set(_found(tmp_path)) == {"positive/control"}
 
 
-@pytest.mark.parametrize("name", [".Trash-1000", ".Trash", "$RECYCLE.BIN", "#recycle", ".zfs"])
-def test_not_even_a_repository_is_found_in_the_place_of_a_recycle_bin(
-    tmp_path: Path, name: str
-) -> None:
-    fake_repository(tmp_path / name)
-    assert _found(tmp_path) == {}
-
-
-def test_what_the_configuration_skips_is_not_found_even_if_it_is_a_repository(
+def test_not_even_a_repository_is_found_in_the_place_of_a_recycle_bin_or_a_skipped_folder(
     tmp_path: Path,
 ) -> None:
-    for name in ("old", "tmp-1", ".env"):
+    bins = (".Trash-1000", ".Trash", "$RECYCLE.BIN", "#recycle", ".zfs")
+    for name in (*bins, "old", "tmp-1", ".env", "control"):
         fake_repository(tmp_path / name)
-    rules = WalkRules.of(Parent(raw(tmp_path), skip=(b"old", b"tmp-*", b".env")))
-    assert _found(tmp_path, rules) == {}
-
-
-@pytest.mark.parametrize("file", ["mix.exs", "rebar.config"])
-def test_dependencies_beside_their_file_are_not_found(tmp_path: Path, file: str) -> None:
-    _project(tmp_path / "app", file)
-    fake_repository(tmp_path / "app" / "deps" / "plug")
-    fake_repository(tmp_path / "other" / "deps" / "mine")
-    assert set(_found(tmp_path)) == {"app", "other/deps/mine"}
+    rules = WalkRules.of(Parent(raw(tmp_path), skip=(b"o?d", b"tmp-*", b".env")))
+    assert set(_found(tmp_path, rules)) == {"control"}
 
 
 def test_a_project_file_in_the_parent_hides_nothing_beside_it(tmp_path: Path) -> None:

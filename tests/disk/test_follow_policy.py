@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -230,10 +231,13 @@ def test_no_path_in_a_project_is_followed_to_a_hung_mount(tmp_path: Path) -> Non
 def _make_like(kind: str, folder: Path) -> None:
     """Create enough files of a repository of this kind that its readers try to read it."""
     if kind == "git":
-        make_repository(folder)
+        made = folder.parent.parent / "made"
+        if not made.exists():
+            make_repository(made)
+            git("config", "submodule.active", ".", cwd=made)
+        shutil.copytree(made, folder)
         (folder / ".gitmodules").write_text('[submodule "x"]\n\tpath = way/x\n')
         (folder / "way").symlink_to(folder.parent.parent / "hung")
-        git("config", "submodule.active", ".", cwd=folder)
         return
     if kind == "bare":
         git("init", "--bare", folder, cwd=folder.parent)

@@ -81,28 +81,23 @@ def test_a_git_file_that_names_nothing_leads_nowhere(tmp_path: Path, text: str) 
     assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
 
 
-def test_an_existing_folder_is_not_absent(tmp_path: Path) -> None:
-    assert classify_absence(raw(tmp_path), None, None) is None
-
-
-def test_a_missing_path_below_an_existing_folder_is_gone(tmp_path: Path) -> None:
-    assert classify_absence(raw(tmp_path / "a"), None, None) is PathAbsence.GONE
-    assert classify_absence(raw(tmp_path / "a" / "b"), raw(tmp_path), None) is PathAbsence.GONE
+def test_an_absence_is_proved_only_by_a_folder_above_on_the_same_file_system(
+    tmp_path: Path,
+) -> None:
+    here, top, path = file_system_id(raw(tmp_path)), raw(tmp_path), raw(tmp_path / "a")
     (tmp_path / "file").touch()
-    assert classify_absence(raw(tmp_path / "file"), None, None) is PathAbsence.GONE
-
-
-def test_a_path_below_a_missing_parent_is_unreachable(tmp_path: Path) -> None:
-    parent = raw(tmp_path / "parent")
-    assert classify_absence(parent + b"/a", parent, None) is PathAbsence.UNREACHABLE
-    assert classify_absence(parent + b"/a", None, None) is PathAbsence.UNREACHABLE
-
-
-def test_on_another_file_system_an_absence_proves_nothing(tmp_path: Path) -> None:
-    here = file_system_id(raw(tmp_path))
-    path = raw(tmp_path / "a")
-    assert classify_absence(path, raw(tmp_path), here) is PathAbsence.GONE
-    assert classify_absence(path, raw(tmp_path), here + b"another") is PathAbsence.UNREACHABLE
+    gone, unreachable = PathAbsence.GONE, PathAbsence.UNREACHABLE
+    for seen, below, on, expected in (
+        (top, None, None, None),
+        (path, None, None, gone),
+        (path + b"/b", top, None, gone),
+        (raw(tmp_path / "file"), None, None, gone),
+        (path + b"/b", path, None, unreachable),
+        (path + b"/b", None, None, unreachable),
+        (path, top, here, gone),
+        (path, top, here + b"another", unreachable),
+    ):
+        assert classify_absence(seen, below, on) is expected, (seen, below, on)
 
 
 def test_identities_on_two_file_systems_differ(tmp_path: Path) -> None:

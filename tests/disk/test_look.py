@@ -38,7 +38,10 @@ def test_below_a_plain_folder_every_project_counts_however_deep_and_hidden(tmp_p
     assert found(tmp_path / "web") == ["vendored/lib"], "a project file makes it one project"
 
 
-def test_below_a_repository_only_other_checkouts_count(tmp_path: Path) -> None:
+def test_below_a_repository_only_other_checkouts_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: without the reach of a repository, its own parts count."""
     top = make_repository(tmp_path / "top")
     git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
         str(make_repository(tmp_path / "other")), "part", cwd=top)  # fmt: skip
@@ -51,6 +54,9 @@ def test_below_a_repository_only_other_checkouts_count(tmp_path: Path) -> None:
     for folder in (".svn", "sub/.svn"):
         (top / "old" / folder).mkdir(parents=True)
     assert found(top, ProjectKind.GIT) == ["acme/api"]
+    start = look._start
+    monkeypatch.setattr(look, "_start", lambda folder, _: start(folder, PLAIN))
+    assert {"fixtures/bare.git", "part", "tree"} <= {*found(top, ProjectKind.GIT)}
 
 
 def test_a_look_that_reaches_a_limit_is_not_whole(tmp_path: Path) -> None:
@@ -65,12 +71,15 @@ def test_a_look_that_reaches_a_limit_is_not_whole(tmp_path: Path) -> None:
 def test_a_mount_that_does_not_respond_is_not_entered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The control: without the mount table it is."""
     fake_repository(tmp_path / "mounted/r")
     point = raw(tmp_path / "mounted")
+    entered = Look((point + b"/r",), is_whole=True)
     monkeypatch.setattr(look, "mount_points", lambda _: frozenset((point,)))
     assert look_below(raw(tmp_path), PLAIN, may_enter=lambda _: False) == Look((), is_whole=False)
-    there = look_below(raw(tmp_path), PLAIN, may_enter=lambda _: True)
-    assert there == Look((point + b"/r",), is_whole=True)
+    assert look_below(raw(tmp_path), PLAIN, may_enter=lambda _: True) == entered
+    monkeypatch.setattr(look, "mount_points", lambda _: frozenset())
+    assert look_below(raw(tmp_path), PLAIN, may_enter=lambda _: False) == entered
 
 
 def test_a_folder_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
@@ -93,24 +102,3 @@ def test_control_the_look_of_a_scan_leaves_out_hidden_and_deep_repositories(
         lambda reach, name: None if name.startswith(b".") else enters(reach, name),
     )
     assert found(tmp_path) == ["near"]
-
-
-def test_control_without_the_reach_of_a_repository_its_own_parts_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    top = make_repository(tmp_path / "top")
-    git("worktree", "add", "-q", "tree", cwd=top)
-    git("init", "-q", "--bare", str(top / "fixtures/bare.git"))
-    assert found(top, ProjectKind.GIT) == []
-    start = look._start
-    monkeypatch.setattr(look, "_start", lambda folder, _: start(folder, PLAIN))
-    assert found(top, ProjectKind.GIT) == ["fixtures/bare.git", "tree"]
-
-
-def test_control_without_the_mount_table_a_hung_mount_is_entered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_repository(tmp_path / "mounted/r")
-    monkeypatch.setattr(look, "mount_points", lambda _: frozenset())
-    seen = look_below(raw(tmp_path), PLAIN, may_enter=lambda _: False)
-    assert seen == Look((raw(tmp_path / "mounted/r"),), is_whole=True)

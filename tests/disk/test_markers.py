@@ -88,6 +88,9 @@ def test_build_folders_are_skipped_only_beside_a_project_file() -> None:
     assert names.isdisjoint(rules.skipped(names))
     assert names <= rules.skipped({*names, b"Cargo.toml"})
     assert names.isdisjoint(rules.skipped_in_parent())
+    configured = WalkRules.of(Parent(b"/src", project_files=(b"Justfile", b"!go.mod")))
+    assert b"build" in configured.skipped({b"build", b"Justfile"})
+    assert b"build" not in configured.skipped({b"build", b"go.mod"})
 
 
 def test_project_files_are_added_and_removed_by_name_and_by_ending() -> None:
@@ -105,12 +108,6 @@ def test_without_any_ending_the_names_still_count() -> None:
     files = ProjectFiles.changed(b"!" + glob for glob in PROJECT_GLOBS)
     assert files.any_in({b"go.mod"})
     assert not files.any_in({b"x.sln"})
-
-
-def test_build_folders_are_skipped_beside_configured_project_files() -> None:
-    rules = WalkRules.of(Parent(b"/src", project_files=(b"Justfile", b"!go.mod")))
-    assert b"build" in rules.skipped({b"build", b"Justfile"})
-    assert b"build" not in rules.skipped({b"build", b"go.mod"})
 
 
 def test_configured_names_and_globs_are_skipped() -> None:

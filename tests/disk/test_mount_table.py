@@ -30,34 +30,26 @@ def test_without_change_reports_mounts_are_listed_each_time(
     assert table.holding(b"/Users/ann") is mounted[0]
 
 
-TABLE = """
-import os, subprocess, sys
-from rootsd.disk.mounts import mount_points
-from rootsd.disk.mounts import MountTable
-table, target = MountTable(), os.fsencode(sys.argv[1])
-before = table.now()
-print(target in mount_points(before), table.now() is before)
-subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)
-print(target in mount_points(table.now()), table.remote())
-subprocess.run(["umount", target], check=True)
-print(target in mount_points(table.now()))
-"""
-
-
-@pytest.mark.needs("namespaces")
-def test_the_table_is_read_again_after_a_mount(tmp_path: Path) -> None:
-    output = "False True\nTrue ()\nFalse\n"
-    assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (output, "")
-
-
-RENAMED = """
-import os, subprocess, sys
-from rootsd.disk.mounts import mount_points
-from rootsd.disk.mounts import MountTable
+CHANGES = """
+import os, subprocess, sys, threading
+from rootsd.disk.mounts import MountTable, MountWatch, list_mounts, mount_points
 top = os.fsencode(sys.argv[1])
-os.makedirs(top + b"/old/disk")
-subprocess.run(["mount", "-t", "tmpfs", "none", top + b"/old/disk"], check=True)
-table = MountTable()
+def mount(point):
+    os.makedirs(point)
+    subprocess.run(["mount", "-t", "tmpfs", "none", point], check=True)
+changed = threading.Event()
+watch = MountWatch(changed.set)
+watch.start()
+table, odd = MountTable(), top + b"/a b\\n\\\\c"
+before = table.now()
+print(odd in mount_points(before), table.now() is before)
+mount(odd)
+print(changed.wait(30), odd in mount_points(list_mounts()))
+watch.stop()
+print(odd in mount_points(table.now()), table.remote())
+subprocess.run(["umount", odd], check=True)
+print(odd in mount_points(table.now()))
+mount(top + b"/old/disk")
 before = table.now()
 print(table.has_moved(), table.now() is before)
 print(table.are_below([top + b"/old"]), table.are_below([top + b"/new"]))
@@ -68,30 +60,14 @@ subprocess.run(["umount", top + b"/new/disk"], check=True)
 
 
 @pytest.mark.needs("namespaces")
-def test_mounts_below_a_renamed_folder_are_found_on_request(tmp_path: Path) -> None:
-    output = "False True\nTrue False\nTrue True True\n"
-    assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (output, "")
-
-
-MOUNT = """
-import os, subprocess, sys, threading
-from rootsd.disk.mounts import mount_points
-from rootsd.disk.mounts import list_mounts
-from rootsd.disk.mounts import MountWatch
-changed = threading.Event()
-watch = MountWatch(changed.set)
-watch.start()
-subprocess.run(["mount", "-t", "tmpfs", "none", sys.argv[1]], check=True)
-print(changed.wait(30), os.fsencode(sys.argv[1]) in mount_points(list_mounts()))
-watch.stop()
-"""
-
-
-@pytest.mark.needs("namespaces")
-def test_a_mount_point_with_spaces_is_listed_and_reported(tmp_path: Path) -> None:
-    target = tmp_path / "a b\n\\c"
-    target.mkdir()
-    assert run_python(OWN_MOUNTS, MOUNT, target) == ("True True\n", "")
+def test_the_table_is_current_and_a_rename_of_what_holds_mounts_is_found_on_request(
+    tmp_path: Path,
+) -> None:
+    """The name of a mount point may have any bytes."""
+    assert run_python(OWN_MOUNTS, CHANGES, tmp_path) == (
+        "False True\nTrue True\nTrue ()\nFalse\nFalse True\nTrue False\nTrue True True\n",
+        "",
+    )
 
 
 def test_a_watch_that_was_never_started_can_be_stopped() -> None:

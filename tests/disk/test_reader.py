@@ -22,12 +22,6 @@ from rootsd.disk.reader import (
 from support.repositories import raw
 
 
-def test_reads_a_regular_file_up_to_the_cap(tmp_path: Path) -> None:
-    (tmp_path / "HEAD").write_bytes(b"ref: refs/heads/main\n")
-    assert read_small(raw(tmp_path / "HEAD"), 4096) == b"ref: refs/heads/main\n"
-    assert read_small(raw(tmp_path / "HEAD"), 4) == b"ref:"
-
-
 @pytest.mark.parametrize("size", [0, 4_095, 4_096, 4_097, 100_000])
 def test_a_file_of_any_size_is_read_whole_or_up_to_the_cap(tmp_path: Path, size: int) -> None:
     content = os.urandom(size)
@@ -57,17 +51,17 @@ def test_a_file_without_a_reported_size_is_read_whole(
     assert read_small(raw(tmp_path / "config"), 100_000) == bytes(9_000)
 
 
-def test_a_fifo_reads_as_nothing_and_does_not_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "config")
-    assert read_small(raw(tmp_path / "config"), 4096) is None
-    assert read_tail(raw(tmp_path / "config"), 20) is None
-
-
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"secret")
-    (tmp_path / "HEAD").symlink_to("secret")
-    assert read_small(raw(tmp_path / "HEAD"), 4096) is None
-    assert read_tail(raw(tmp_path / "HEAD"), 2) is None
+@pytest.mark.parametrize("name", ["link", "fifo", "folder", "none", "file\0x"])
+def test_what_is_no_regular_file_reads_as_nothing_and_does_not_hang(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    path = raw(tmp_path) + b"/" + name.encode()
+    assert read_small(path, 4096) is None
+    assert read_tail(path, 1) is None
 
 
 def test_a_link_anywhere_above_is_not_followed_either(tmp_path: Path) -> None:
@@ -78,8 +72,9 @@ def test_a_link_anywhere_above_is_not_followed_either(tmp_path: Path) -> None:
     assert read_small(behind + b"/HEAD", 4096) is None
     assert read_tail(behind + b"/HEAD", 2) is None
     assert list_names(behind) == frozenset()
-    with pytest.raises(OSError, match="link"):
-        open_folder(behind)
+    for path in (behind, raw(tmp_path / "link")):
+        with pytest.raises(OSError, match="link"):
+            open_folder(path)
 
 
 def test_without_openat2_paths_are_opened_one_folder_at_a_time(
@@ -91,18 +86,6 @@ def test_without_openat2_paths_are_opened_one_folder_at_a_time(
     assert read_small(raw(tmp_path / "real" / "folder" / "config"), 16) == b"x"
     assert list_names(raw(tmp_path / "real" / "folder")) == {b"HEAD", b"config"}
     assert list_names(b"/") == frozenset(os.listdir(b"/"))
-
-
-def test_a_path_with_a_nul_byte_reads_as_nothing(tmp_path: Path) -> None:
-    (tmp_path / "HEAD").touch()
-    assert read_small(raw(tmp_path / "HEAD") + b"\0x", 16) is None
-    assert list_names(raw(tmp_path) + b"\0x") == frozenset()
-
-
-def test_a_folder_and_a_missing_file_read_as_nothing(tmp_path: Path) -> None:
-    assert read_small(raw(tmp_path), 4096) is None
-    assert read_small(raw(tmp_path / "none"), 4096) is None
-    assert read_tail(raw(tmp_path / "none"), 1) is None
 
 
 def test_reads_relative_to_a_descriptor(tmp_path: Path) -> None:
@@ -120,25 +103,12 @@ def test_the_tail_is_returned_only_if_the_file_is_long_enough(tmp_path: Path) ->
     assert read_tail(raw(tmp_path / "pack"), 11) is None
 
 
-def test_a_folder_behind_a_link_is_not_opened(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    with pytest.raises(OSError, match="link"):
-        open_folder(raw(tmp_path / "link"))
-
-
-def test_the_names_in_a_folder_are_listed(tmp_path: Path) -> None:
+def test_the_names_in_a_folder_are_listed_and_need_not_be_text(tmp_path: Path) -> None:
     (tmp_path / "HEAD").touch()
-    assert list_names(raw(tmp_path)) == {b"HEAD"}
-
-
-def test_a_missing_folder_has_no_names(tmp_path: Path) -> None:
-    assert list_names(raw(tmp_path / "none")) == frozenset()
-
-
-def test_names_need_not_be_text(tmp_path: Path) -> None:
     Path(os.fsdecode(raw(tmp_path) + b"/caf\xe9")).mkdir()
-    assert list_names(raw(tmp_path)) == {b"caf\xe9"}
+    assert list_names(raw(tmp_path)) == {b"HEAD", b"caf\xe9"}
+    for nothing in (raw(tmp_path / "none"), raw(tmp_path) + b"\0x"):
+        assert list_names(nothing) == frozenset()
 
 
 def test_dot_dot_is_resolved_without_the_kernel() -> None:

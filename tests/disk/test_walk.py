@@ -62,14 +62,25 @@ def _project(path: Path) -> Path:
     return path
 
 
-def test_repositories_and_project_folders_are_found(tmp_path: Path) -> None:
-    fake_repository(tmp_path / "flat")
-    fake_repository(tmp_path / "github.com" / "acme" / "api")
-    _project(tmp_path / "scratch" / "tool")
+def test_each_project_is_found_once_whatever_leads_to_it(tmp_path: Path) -> None:
+    """A name need not be text. No link is followed."""
+    odd = [os.fsdecode(name) for name in (b"caf\xe9", b"\xff\xfe", b"new\nline")]
+    repositories = ("flat", "github.com/acme/api", "mono/libs/two", *odd)
+    for name in repositories:
+        fake_repository(tmp_path / name)
+    for name in ("scratch/tool", "mono/packages/a"):
+        _project(tmp_path / name)
+    (tmp_path / "mono" / "go.mod").touch()
+    for name in ("objects", "refs"):
+        (tmp_path / "a.git" / name).mkdir(parents=True)
+    (tmp_path / "a.git" / "HEAD").touch()
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "again").symlink_to("github.com")
+    (tmp_path / "scratch" / "up").symlink_to("..")
     assert _found(_scan(tmp_path), tmp_path) == {
-        "flat": ProjectKind.GIT,
-        "github.com/acme/api": ProjectKind.GIT,
-        "scratch/tool": ProjectKind.PROJECT,
+        **dict.fromkeys(repositories, ProjectKind.GIT),
+        **dict.fromkeys(("scratch/tool", "mono"), ProjectKind.PROJECT),
+        "a.git": ProjectKind.GIT_BARE,
     }
 
 
@@ -104,54 +115,10 @@ def test_members_of_a_workspace_without_a_repository_and_of_one_in_another(tmp_p
     assert set(found) == {"outer", "outer/inner", "outer/crates/a", "outer/inner/tool"}
 
 
-def test_the_topmost_project_folder_is_found_and_repositories_inside_it(tmp_path: Path) -> None:
-    _project(tmp_path / "mono")
-    _project(tmp_path / "mono" / "packages" / "a")
-    fake_repository(tmp_path / "mono" / "libs" / "two")
-    assert set(_found(_scan(tmp_path), tmp_path)) == {"mono", "mono/libs/two"}
-
-
-def test_a_parent_is_a_repository_but_no_project_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / "package.json").touch()
-    fake_repository(tmp_path / "one")
-    assert set(_found(_scan(tmp_path), tmp_path)) == {"one"}
-    fake_repository(tmp_path)
-    assert set(_found(_scan(tmp_path), tmp_path)) == {".", "one"}
-
-
 def test_the_depth_limits_how_deep_a_project_may_be(tmp_path: Path) -> None:
     fake_repository(tmp_path / "a" / "b" / "c")
     for depth, found in ((2, set()), (3, {"a/b/c"})):
         assert set(_found(_scan(tmp_path, Parent(raw(tmp_path), depth=depth)), tmp_path)) == found
-
-
-def test_skipped_hidden_and_stopped_folders_are_not_entered(tmp_path: Path) -> None:
-    for name in ("node_modules", ".hidden", "old", "disk", "kept"):
-        fake_repository(tmp_path / name / "one")
-    scan = _scan(tmp_path, Parent(raw(tmp_path), skip=(b"o?d",)), stops=(tmp_path / "disk",))
-    assert set(_found(scan, tmp_path)) == {"kept/one"}
-
-
-def test_build_folders_are_entered_without_a_project_file_beside_them(tmp_path: Path) -> None:
-    fake_repository(tmp_path / "build" / "one")
-    _project(tmp_path / "app")
-    fake_repository(tmp_path / "app" / "build" / "two")
-    assert set(_found(_scan(tmp_path), tmp_path)) == {"build/one", "app"}
-
-
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    fake_repository(tmp_path / "real" / "one")
-    (tmp_path / "loop").symlink_to(".")
-    (tmp_path / "again").symlink_to("real")
-    (tmp_path / "real" / "up").symlink_to("..")
-    assert set(_found(_scan(tmp_path), tmp_path)) == {"real/one"}
-
-
-def test_names_need_not_be_text(tmp_path: Path) -> None:
-    for name in (b"caf\xe9", b"\xff\xfe", b"new\nline"):
-        fake_repository(tmp_path / os.fsdecode(name))
-    found = {listing.place.path for listing in _scan(tmp_path).listings if listing.kind}
-    assert found == {raw(tmp_path) + b"/" + n for n in (b"caf\xe9", b"\xff\xfe", b"new\nline")}
 
 
 SHAPES: dict[str, Callable[[Path], object]] = {
@@ -162,20 +129,21 @@ SHAPES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("git", SHAPES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("other", [".jj", ".hg", "_darcs"])
-def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(
-    tmp_path: Path, git: str, other: str, shape: str
-) -> None:
-    SHAPES[git](tmp_path / ".git")
-    SHAPES[shape](tmp_path / other)
-    expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
-    for nested in (NestedPolicy.NONE, NestedPolicy.VCS):  # with VCS, its content matters, too
-        walker = Walker(WalkRules.of(Parent(raw(tmp_path.parent), nested=nested)))
-        listing = walker.list_folder(WalkFolder(raw(tmp_path), 4))
-        assert listing is not None
-        assert listing.kind is expected
+def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(tmp_path: Path) -> None:
+    walkers = [
+        Walker(WalkRules.of(Parent(raw(tmp_path), nested=nested)))
+        for nested in (NestedPolicy.NONE, NestedPolicy.VCS)  # with VCS, its content matters, too
+    ]
+    for git, other, shape in itertools.product(SHAPES, (".jj", ".hg", "_darcs"), SHAPES):
+        folder = tmp_path / f"{git} {other} {shape}"
+        folder.mkdir()
+        SHAPES[git](folder / ".git")
+        SHAPES[shape](folder / other)
+        expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
+        for walker in walkers:
+            listing = walker.list_folder(WalkFolder(raw(folder), 4))
+            assert listing is not None
+            assert listing.kind is expected, folder
 
 
 def test_a_checkout_is_listed_only_if_its_content_matters(
@@ -192,13 +160,6 @@ def test_a_checkout_is_listed_only_if_its_content_matters(
     walker.list_folder(WalkFolder(top, 4, top=True))
     Walker(nested).list_folder(WalkFolder(top, 4))
     assert listed == [top, top]
-
-
-def test_a_bare_repository_is_found(tmp_path: Path) -> None:
-    for name in ("objects", "refs"):
-        (tmp_path / "a.git" / name).mkdir(parents=True)
-    (tmp_path / "a.git" / "HEAD").touch()
-    assert _found(_scan(tmp_path), tmp_path) == {"a.git": ProjectKind.GIT_BARE}
 
 
 def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
@@ -270,38 +231,31 @@ def test_a_folder_that_is_watched_already_is_listed_once(
     assert (len(listed), len(is_watched)) == (3, 1)
 
 
-def test_a_folder_on_another_device_is_not_watched(tmp_path: Path) -> None:
+def test_without_known_mounts_another_device_is_neither_entered_nor_watched(
+    tmp_path: Path,
+) -> None:
     is_watched: list[bytes] = []
-    other = tmp_path.stat().st_dev + 1
-    walker = Walker(replace(WalkRules.of(Parent(raw(tmp_path))), device=other), is_watched.append)
-    assert walker.list_folder(WalkFolder(raw(tmp_path), 1)) is None
+    rules, device = WalkRules.of(Parent(raw(tmp_path))), tmp_path.stat().st_dev
+    place = WalkFolder(raw(tmp_path), 1)
+    other = Walker(replace(rules, device=device + 1), is_watched.append)
+    assert other.list_folder(place) is None
     assert is_watched == []
+    assert Walker(replace(rules, device=device)).list_folder(place) is not None
 
 
-def test_only_a_folder_at_rest_gets_a_stamp(tmp_path: Path) -> None:
+def test_only_a_folder_at_rest_gets_a_stamp_which_differs_once_an_entry_changed(
+    tmp_path: Path,
+) -> None:
     walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
     place = WalkFolder(raw(tmp_path), 4, top=True)
     young, old = walker.list_folder(place), walker.list_folder(place, before=NEVER)
     assert young is not None
     assert young.stamp is None
     assert old is not None
-    assert old.stamp == read_stamp(raw(tmp_path))
-
-
-def test_a_stamp_differs_once_an_entry_changed(tmp_path: Path) -> None:
-    before = read_stamp(raw(tmp_path))
+    assert old.stamp == read_stamp(raw(tmp_path)) is not None
     (tmp_path / "new").mkdir()
-    assert before is not None
-    assert read_stamp(raw(tmp_path)) != before
+    assert read_stamp(raw(tmp_path)) != old.stamp
     assert read_stamp(raw(tmp_path / "none")) is None
-
-
-def test_without_known_mounts_another_device_is_not_entered(tmp_path: Path) -> None:
-    device = tmp_path.stat().st_dev
-    rules = WalkRules.of(Parent(raw(tmp_path)))
-    place = WalkFolder(raw(tmp_path), 1)
-    assert Walker(replace(rules, device=device)).list_folder(place) is not None
-    assert Walker(replace(rules, device=device + 1)).list_folder(place) is None
 
 
 def test_a_walk_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:

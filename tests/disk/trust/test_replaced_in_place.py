@@ -46,5 +46,5 @@ def test_no_approval_outlives_its_folder(kind: FileSystem, tmp_path: Path, sizes
 def test_control_device_and_inode_alone_accept_a_new_clone(
     kind: FileSystem, tmp_path: Path
 ) -> None:
-    kept = _kept(tmp_path, kind, 20, Memory.INODE)
+    kept = _kept(tmp_path, kind, 5, Memory.INODE)
     assert kept[Replacement.CLONED_AGAIN] > 0
