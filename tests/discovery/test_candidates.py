@@ -83,11 +83,12 @@ def test_a_scan_also_gives_up_a_broken_repository(
     assert harness.wait(3600) == []
 
 
-def test_a_scan_settles_a_repository_after_a_short_quiet_period(
-    harness: CandidatesHarness, tmp_path: Path
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.CREATED])
+def test_git_init_is_settled_after_a_short_quiet_period(
+    harness: CandidatesHarness, tmp_path: Path, arrival: Arrival
 ) -> None:
     git("init", tmp_path / "one")
-    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    assert harness.consider(tmp_path / "one", GIT, arrival) is None
     assert harness.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
@@ -114,14 +115,6 @@ def test_a_found_project_in_use_is_watched(harness: CandidatesHarness, tmp_path:
     assert harness.wait(0.6) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_git_init_is_settled_after_a_short_quiet_period(
-    harness: CandidatesHarness, tmp_path: Path
-) -> None:
-    git("init", tmp_path / "one")
-    assert harness.consider(tmp_path / "one", GIT, Arrival.CREATED) is None
-    assert harness.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
-
-
 def test_a_process_that_keeps_writing_delays_a_new_repository_only_for_a_while(
     harness: CandidatesHarness, tmp_path: Path
 ) -> None:
@@ -130,11 +123,6 @@ def test_a_process_that_keeps_writing_delays_a_new_repository_only_for_a_while(
     harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
     assert harness.wait(9) == []
     assert harness.wait(3) == [CandidateResult(raw(tmp_path / "one"), GIT)]
-
-
-def test_a_moved_project_is_complete(harness: CandidatesHarness, clone: Path) -> None:
-    (clone / "d3" / "f3").unlink()
-    assert harness.consider(clone, GIT, Arrival.MOVED) == CandidateResult(raw(clone), GIT)
 
 
 def test_a_worktree_is_settled_at_once_with_its_main_checkout(

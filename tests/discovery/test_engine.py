@@ -239,17 +239,6 @@ def test_a_missing_parent_in_a_busy_folder_causes_no_work(
     assert process_lists
 
 
-def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
-    world: EngineHarness, tmp_path: Path
-) -> None:
-    one = fake_repository(tmp_path / "elsewhere" / "one")
-    assert isinstance(world.engine.probe(raw(one)), ProjectObserved)
-    world.engine.set_roots(frozenset((raw(one),)), {})
-    world.take()
-    one.rename(tmp_path / "elsewhere" / "two")
-    assert world.take() == [ProjectGone(raw(one))]
-
-
 def test_a_returned_root_is_watched_again(world: EngineHarness, tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
     world.engine.probe(raw(one))
@@ -269,16 +258,6 @@ def test_nested_repositories_are_reported(open_world: OpenWorld, tmp_path: Path)
     fake_repository(world.top / "one" / "libs" / "two")
     world.settle()
     assert world.held() == world.fresh() == {"one": GIT, "one/libs/two": GIT}
-
-
-def test_real_clones_of_all_four_forms_are_reported(world: EngineHarness, tmp_path: Path) -> None:
-    up = make_repository(tmp_path / "up")
-    git("clone", up, world.top / "one")
-    git("clone", "--bare", up, world.top / "bare.git")
-    git("worktree", "add", world.top / "tree", cwd=world.top / "one")
-    world.settle()
-    assert world.live() == world.fresh()
-    assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
 
 
 def test_after_lost_events_worktree_links_are_checked_too(

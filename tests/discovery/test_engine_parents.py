@@ -20,17 +20,6 @@ pytestmark = pytest.mark.needs("linux")
 GIT = ProjectKind.GIT
 
 
-def test_projects_of_a_missing_parent_are_unreachable_until_it_returns(
-    world: EngineHarness,
-) -> None:
-    fake_repository(world.top / "one")
-    (seen,) = world.take()
-    world.top.rename(world.top.with_name("away"))
-    assert world.take() == [ProjectUnreachable(seen.path)]
-    world.top.with_name("away").rename(world.top)
-    assert world.take() == [seen]
-
-
 def test_a_move_of_a_folder_above_the_parents_is_noticed(
     open_world: OpenWorld, tmp_path: Path
 ) -> None:

@@ -146,23 +146,6 @@ def test_below_a_new_project_folder_only_repositories_stay(harness: TreeHarness)
     assert harness.tree.count_projects() == 2
 
 
-def test_a_build_folder_is_hidden_by_a_project_file_beside_it(harness: TreeHarness) -> None:
-    fake_repository(harness.top / "build" / "one")
-    harness.changed(harness.top, "build")
-    assert harness.reported() == [("build/one", GIT, MADE)]
-    fake_repository(harness.top / "app" / "build" / "two")
-    (harness.top / "app" / "go.mod").touch()
-    harness.changed(harness.top, "app")
-    assert harness.reported() == [("app", PROJECT, MADE)]
-
-
-def test_a_folder_that_is_skipped_or_too_deep_is_not_walked(harness: TreeHarness) -> None:
-    for name in ("node_modules/x", ".hidden/x", "a/b/c/d/e"):
-        fake_repository(harness.top / name)
-        harness.changed(harness.top, name.partition("/")[0])
-    assert harness.reported() == []
-
-
 def test_a_stale_event_does_nothing(harness: TreeHarness) -> None:
     harness.changed(harness.top / "gone", "x")
     harness.changed(harness.top, "gone")
@@ -257,12 +240,6 @@ def test_an_unreadable_parent_is_scanned_again(
     assert not harness.tree.is_current()
 
 
-def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
-    harness = TreeHarness(tmp_path / "none")
-    assert harness.tree.coverage is ScanCoverage.NONE
-    assert len(harness.tree) == 0
-
-
 def test_the_limit_of_watches_is_remembered(harness: TreeHarness) -> None:
     assert harness.tree.limit is None
     harness.watcher.budget = 2
@@ -270,12 +247,3 @@ def test_the_limit_of_watches_is_remembered(harness: TreeHarness) -> None:
     harness.changed(harness.top, "beta")
     assert harness.tree.limit is WatchOutcome.LIMIT
     assert raw(harness.top / "beta") in harness.tree
-
-
-def test_progress_of_a_refresh_is_reported(harness: TreeHarness) -> None:
-    for number in range(600):
-        (harness.top / str(number)).mkdir()
-    harness.tree.refresh(thorough=True)
-    reported: list[int] = []
-    harness.tree.refresh(thorough=True, progress=lambda folders, _: reported.append(folders))
-    assert reported == [512]

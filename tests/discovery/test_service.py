@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections import Counter
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
-from rootsd.core.model import IncompleteReason, ObservedState, Parent, Project, ProjectKind
+from rootsd.core.model import ObservedState, Parent, Project, ProjectKind
 from rootsd.discovery import service
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.parent_tree import ParentTree
@@ -23,7 +22,6 @@ from rootsd.discovery.service import Discovery
 from rootsd.discovery.status import ParentReport, ParentState, report_for
 from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
-from rootsd.watch.inotify import InotifyWatcher
 from rootsd.watch.polling import PollingWatcher
 from rootsd.wire.daemon import ScanProgressItem
 from support.fake_watchers import Clock, RecordingWatcher
@@ -83,29 +81,15 @@ def _project(path: Path) -> Project:
     return Project(raw(path), "r7k2", observed)
 
 
-@pytest.mark.parametrize(
-    "options", [[], ["--depth=1"], ["--bare"], ["--mirror"], ["-n"], ["--no-local"]]
-)
 def test_a_clone_is_reported_exactly_once_and_complete(
-    observed: ReportCollector, start: Start, src: Path, upstream: Path, options: list[str]
-) -> None:
-    start()
-    git("clone", *options, f"file://{upstream}", src / "one")
-    observed.wait_for(raw(src / "one"))
-    git("clone", *options, f"file://{upstream}", src / "deep" / "er" / "two")
-    observed.wait_for(raw(src / "one"), raw(src / "deep" / "er" / "two"))
-    assert len(observed.all) == 2
-
-
-def test_a_worktree_is_reported_with_its_main_checkout(
     observed: ReportCollector, start: Start, src: Path, upstream: Path
 ) -> None:
-    git("clone", upstream, src / "one")
     start()
-    git("worktree", "add", src / "tree", cwd=src / "one")
-    observed.wait_for(raw(src / "one"), raw(src / "tree"))
-    (tree,) = observed.sightings_of(raw(src / "tree"))
-    assert (tree.kind, tree.main_checkout) == (ProjectKind.GIT_WORKTREE, raw(src / "one"))
+    git("clone", f"file://{upstream}", src / "one")
+    observed.wait_for(raw(src / "one"))
+    git("clone", f"file://{upstream}", src / "deep" / "er" / "two")
+    observed.wait_for(raw(src / "one"), raw(src / "deep" / "er" / "two"))
+    assert len(observed.all) == 2
 
 
 def test_a_stopped_clone_is_not_reported_before_it_continues(
@@ -128,63 +112,6 @@ def test_a_stopped_clone_is_not_reported_before_it_continues(
     assert clone.wait(HANG_S) == 0
     observed.wait_for(raw(src / "other"), raw(src / "one"))
     assert len(observed.sightings_of(raw(src / "one"))) == 1
-
-
-def test_a_killed_clone_is_reported_as_interrupted(
-    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
-) -> None:
-    start()
-    git("init", src / "one")
-    (src / "one" / ".git" / "objects" / "pack" / "tmp_pack_x").touch()
-    observed.wait(lambda: raw(src / "one") in observed.live())
-    (seen,) = observed.sightings_of(raw(src / "one"))
-    assert seen.incomplete is IncompleteReason.INTERRUPTED
-
-
-def test_a_clone_killed_in_its_checkout_is_reported_and_so_is_its_removal(
-    observed: ReportCollector, start: Start, src: Path, upstream: Path, tmp_path: Path
-) -> None:
-    os.mkfifo(tmp_path / "gate")
-    (upstream / ".gitattributes").write_text("* filter=slow\n")
-    git("add", ".", cwd=upstream)
-    git("commit", "-m", "slow", cwd=upstream)
-    start()
-    smudge = f"filter.slow.smudge=cat {tmp_path / 'gate'}"
-    clone = subprocess.Popen(
-        ["git", "clone", "-q", "-c", smudge, upstream, src / "one"], start_new_session=True
-    )
-    with (tmp_path / "gate").open("w"):
-        os.killpg(clone.pid, signal.SIGKILL)
-        clone.wait(HANG_S)
-    observed.wait(lambda: raw(src / "one") in observed.live())
-    assert observed.live()[raw(src / "one")].incomplete is IncompleteReason.NOT_CHECKED_OUT
-    (src / "one" / ".git" / "index.lock").unlink()
-    git("-c", "filter.slow.smudge=cat", "checkout", "-f", "main", cwd=src / "one")
-    observed.wait_for(raw(src / "one"))
-
-
-def test_moves_and_removals_are_reported(
-    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
-) -> None:
-    fake_repository(src / "a" / "one")
-    start()
-    observed.wait_for(raw(src / "a" / "one"))
-    (src / "a").rename(tmp_path / "outside")
-    observed.wait_for()
-    assert observed.all[-1] == ProjectGone(raw(src / "a" / "one"))
-    (tmp_path / "outside").rename(src / "b")
-    observed.wait_for(raw(src / "b" / "one"))
-    shutil.rmtree(src / "b" / "one")
-    observed.wait_for()
-    assert observed.all[-1] == ProjectGone(raw(src / "b" / "one"))
-
-
-def test_a_copy_is_reported_when_it_is_complete(
-    observed: ReportCollector, start: Start, src: Path, upstream: Path
-) -> None:
-    start()
-    subprocess.run(["cp", "-a", upstream, src / "copy"], check=True)
-    observed.wait_for(raw(src / "copy"))
 
 
 def test_a_parent_is_removed_and_created_again(
@@ -332,19 +259,6 @@ def test_the_state_of_each_parent_is_built_once_a_turn_and_sent_only_if_it_chang
     discovery.stop()
     assert work["sent"] > sent, "the control: a parent that is gone"
     assert 0 < work["built"] <= work["turns"]
-
-
-def test_without_watches_a_parent_is_polled_and_the_status_says_so(
-    observed: ReportCollector, start: Start, src: Path
-) -> None:
-    def scarce(post: PostResolver) -> Watcher:
-        return InotifyWatcher(post, budget=0)
-
-    start(watcher=scarce)
-    observed.wait(lambda: observed.status[0].state is ParentState.POLLED)
-    assert "max_user_watches" in observed.status[0].remedy
-    fake_repository(src / "one")
-    observed.wait_for(raw(src / "one"))
 
 
 class ScriptedWatcher(RecordingWatcher):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import NestedPolicy, Parent
+from rootsd.core.model import Parent
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.periodic import SNAPSHOT_INTERVAL_S, SnapshotWriter
 from rootsd.disk import file_clock
@@ -160,21 +160,7 @@ def test_remembered_folders_are_checked_again_in_small_groups(
     life.end()
 
 
-@pytest.mark.parametrize(
-    "other", [{"depth": 2}, {"skip": (b"x",)}, {"skip": (b"x*",)}, {"nested": NestedPolicy.VCS}]
-)
-def test_with_other_rules_the_snapshot_is_not_used(
-    src: Path, file: Path, later: Callable[[], None], listed: list[str], other: dict[str, object]
-) -> None:
-    fake_repository(src / "a" / "one")
-    later()
-    Run(Parent(raw(src)), file, Clock()).end()
-    listed.clear()
-    Run(Parent(raw(src), **other), file, Clock()).end()  # type: ignore[arg-type]
-    assert {"src", "a", "one"} <= set(listed)
-
-
-def test_with_other_groups_the_snapshot_is_not_used(
+def test_with_other_rules_or_groups_the_snapshot_is_not_used(
     src: Path,
     file: Path,
     later: Callable[[], None],
@@ -183,12 +169,18 @@ def test_with_other_groups_the_snapshot_is_not_used(
 ) -> None:
     fake_repository(src / "a" / "one")
     later()
-    Run(Parent(raw(src)), file, Clock()).end()
-    for groups, again in ((os.getgroups(), False), ([*os.getgroups(), 4711], True)):
-        monkeypatch.setattr(os, "getgroups", lambda groups=groups: groups)
+    parent, groups = Parent(raw(src)), os.getgroups()
+    Run(parent, file, Clock()).end()
+    for used, member_of, again in (
+        (parent, groups, set()),
+        (Parent(raw(src), skip=(b"x",)), groups, {"src", "a", "one"}),
+        (parent, groups, {"src", "a", "one"}),
+        (parent, [*groups, 4711], {"src", "a", "one"}),
+    ):
+        monkeypatch.setattr(os, "getgroups", lambda member_of=member_of: member_of)
         listed.clear()
-        Run(Parent(raw(src)), file, Clock()).end()
-        assert ("one" in listed) is again
+        Run(used, file, Clock()).end()
+        assert set(listed) == again
 
 
 def test_a_young_stamp_is_not_saved(src: Path, file: Path, listed: list[str]) -> None:

@@ -14,6 +14,7 @@ from rootsd.vcs.darcs import Darcs
 from rootsd.vcs.fossil import Fossil
 from rootsd.vcs.hg import Mercurial
 from rootsd.vcs.jj import Jujutsu
+from rootsd.vcs.origin import read_branch, read_origin
 from rootsd.vcs.pijul import Pijul
 from rootsd.vcs.registry import ALL_KINDS, vcs_of
 from rootsd.vcs.sapling import Sapling
@@ -23,9 +24,9 @@ from support.creation_methods import Origins
 from support.repositories import git, raw
 
 
-@pytest.fixture
-def origins(tmp_path: Path) -> Origins:
-    return Origins(tmp_path / "origins", files=6)
+@pytest.fixture(scope="module")
+def origins(tmp_path_factory: pytest.TempPathFactory) -> Origins:
+    return Origins(tmp_path_factory.mktemp("origins"), files=6)
 
 
 def test_jj_by_its_files(tmp_path: Path) -> None:
@@ -85,17 +86,38 @@ def test_hg_and_sapling_by_their_files(tmp_path: Path, vcs: Mercurial | Sapling)
     assert vcs.stage(raw(tmp_path)) is None
 
 
+def _is_followed_to(data: Path, vcs: Mercurial | Subversion, one: Path) -> None:
+    """Check that a link in the place of the marker is followed."""
+    marker = one / os.fsdecode(vcs.kind.markers[0])
+    marker.rename(data)
+    marker.symlink_to(data)
+    assert vcs.stage(raw(one)) is None
+    assert vcs.origin(raw(one)) is None  # nothing that lies behind a link is shown
+    marker.unlink()
+    marker.symlink_to("none")
+    assert vcs.stage(raw(one)) is Stage.STARTING
+    marker.unlink()
+    data.rename(marker)
+
+
 @pytest.mark.needs("hg")
 def test_a_real_hg_clone(origins: Origins, tmp_path: Path) -> None:
-    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "one")
-    assert Mercurial().stage(raw(tmp_path / "one")) is None
+    one = tmp_path / "one"
+    origins.run("hg", "clone", "-q", origins.hg, one)
+    assert Mercurial().stage(raw(one)) is None
+    assert read_origin(raw(one), ProjectKind.HG) == str(origins.hg)
+    assert read_branch(raw(one), ProjectKind.HG) == "default"
+    _is_followed_to(tmp_path / "data", Mercurial(), one)
 
 
 @pytest.mark.needs("svn")
 def test_a_real_svn_checkout(origins: Origins, tmp_path: Path) -> None:
     one = tmp_path / "one"
-    origins.run("svn", "checkout", "-q", origins.svn.as_uri(), one)
+    origins.run("svn", "checkout", "-q", f"{origins.svn.as_uri()}/d1", one)
     assert Subversion().stage(raw(one)) is None
+    assert read_origin(raw(one), ProjectKind.SVN) == f"{origins.svn.as_uri()}/d1"
+    assert read_branch(raw(one), ProjectKind.SVN) is None
+    _is_followed_to(tmp_path / "data", Subversion(), one)
     (one / ".svn" / "wc.db-journal").write_text("under way")
     assert Subversion().stage(raw(one)) is Stage.CHECKOUT_LOCKED
     (one / ".svn" / "wc.db-journal").unlink()
@@ -153,26 +175,6 @@ def test_an_hg_repository_of_the_first_format_has_no_store_folder(
     assert Mercurial().stage(raw(tmp_path / "one")) is None
 
 
-@pytest.mark.needs("hg", "svn")
-@pytest.mark.parametrize("marker", [".hg", ".svn"])
-def test_a_link_in_the_place_of_the_marker_is_followed(
-    origins: Origins, tmp_path: Path, marker: str
-) -> None:
-    one = tmp_path / "one"
-    if marker == ".hg":
-        origins.run("hg", "clone", "-q", origins.hg, one)
-    else:
-        origins.run("svn", "checkout", "-q", origins.svn.as_uri(), one)
-    (one / marker).rename(tmp_path / "data")
-    (one / marker).symlink_to("../data")
-    vcs = Mercurial() if marker == ".hg" else Subversion()
-    assert vcs.stage(raw(one)) is None
-    assert vcs.origin(raw(one)) is None  # nothing that lies behind a link is shown
-    (one / marker).unlink()
-    (one / marker).symlink_to("../none")
-    assert vcs.stage(raw(one)) is Stage.STARTING
-
-
 def test_an_svn_checkout_before_1_7_by_its_files(tmp_path: Path) -> None:
     """The files are from the documented layout, because no package ships such an old program."""
     data = tmp_path / ".svn"
@@ -200,6 +202,9 @@ def test_real_branches_and_checkouts_of_breezy(origins: Origins, tmp_path: Path)
         one = tmp_path / command[0]
         origins.run("brz", *command, origins.bzr, one)
         assert Bazaar().stage(raw(one)) is None
+    branch = tmp_path / "branch"
+    expected = f"{os.path.relpath(origins.bzr, branch)}/"
+    assert read_origin(raw(branch), ProjectKind.BZR) == expected
     (one / ".bzr" / "checkout" / "lock" / "held").mkdir(parents=True)
     assert Bazaar().stage(raw(one)) is Stage.CHECKOUT_LOCKED
     (one / ".bzr" / "checkout" / "dirstate").unlink()
@@ -215,6 +220,7 @@ def test_a_real_darcs_clone(origins: Origins, tmp_path: Path) -> None:
     one = tmp_path / "one"
     origins.run("darcs", "clone", origins.darcs, one)
     assert Darcs().stage(raw(one)) is None
+    assert read_origin(raw(one), ProjectKind.DARCS) == str(origins.darcs)
     (one / "_darcs" / "lock").touch()
     assert Darcs().stage(raw(one)) is Stage.IN_USE
     (one / "_darcs" / "lock").unlink()

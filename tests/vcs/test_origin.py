@@ -11,7 +11,6 @@ from rootsd.core.model import ProjectKind
 from rootsd.disk.git_settings import read_settings
 from rootsd.vcs.git.config import is_safe_for_libgit2, read_git_config
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
-from support.creation_methods import Origins
 from support.repositories import git, make_repository, raw
 
 GIT = ProjectKind.GIT
@@ -89,27 +88,6 @@ def test_the_origin_of_jj_is_in_its_git_store(tmp_path: Path) -> None:
     (store / "git_target").write_text("git")
     git("remote", "add", "origin", "https://example.org/j", cwd=store / "git")
     assert read_origin(raw(tmp_path), ProjectKind.JJ) == "https://example.org/j"
-
-
-@pytest.mark.needs("hg", "svn", "brz", "darcs")
-def test_the_other_systems_record_their_origin(tmp_path: Path) -> None:
-    origins = Origins(tmp_path / "origins", files=3)
-    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "hg")
-    origins.run("svn", "checkout", "-q", origins.svn.as_uri() + "/d1", tmp_path / "svn")
-    origins.run("brz", "branch", "-q", origins.bzr, tmp_path / "bzr")
-    origins.run("darcs", "clone", "-q", origins.darcs, tmp_path / "darcs")
-    found = {
-        kind: read_origin(raw(tmp_path / kind), kind)
-        for kind in (ProjectKind.HG, ProjectKind.SVN, ProjectKind.BZR, ProjectKind.DARCS)
-    }
-    assert found == {
-        ProjectKind.HG: str(origins.hg),
-        ProjectKind.SVN: origins.svn.as_uri() + "/d1",
-        ProjectKind.BZR: "../origins/bzr/",
-        ProjectKind.DARCS: str(origins.darcs),
-    }
-    assert read_branch(raw(tmp_path / "hg"), ProjectKind.HG) == "default"
-    assert read_branch(raw(tmp_path / "svn"), ProjectKind.SVN) is None
 
 
 def test_a_folder_without_a_repository_has_no_origin(tmp_path: Path) -> None:

@@ -42,12 +42,6 @@ def _approved(*paths: Path) -> Roots:
     return {raw(path): identify(raw(path)) for path in paths}
 
 
-def test_an_unchanged_root_yields_no_observation(verifier: RootVerifier, root: Path) -> None:
-    roots = _approved(root)
-    assert verifier.verify(roots) == []
-    assert verifier.verify(roots) == []
-
-
 @pytest.mark.usefixtures("all_settled")
 def test_the_second_check_of_an_unchanged_root_is_only_an_lstat(
     verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,19 +88,17 @@ def test_a_main_checkout_that_returns_restores_its_worktrees(
     assert harness.reported() == {"tool", "one"}
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+def test_worktrees_in_the_folders_of_agents_inherit(harness: ForgedWorktrees) -> None:
+    places = {
         "tool/.claude/worktrees/fix",
         ".codex/worktrees/4f2a/tool",
         ".cursor/worktrees/tool/fix",
         "tool/.worktrees/fix",
         "tool-worktrees/fix",
-    ],
-)
-def test_worktrees_in_the_folders_of_agents_inherit(harness: ForgedWorktrees, place: str) -> None:
-    harness.git_adds(harness.src / place)
-    assert harness.reported() == {"tool", place}
+    }
+    for place in places:
+        harness.git_adds(harness.src / place)
+    assert harness.reported() == {"tool", *places}
 
 
 def test_a_worktree_inside_a_worktree_inherits(harness: ForgedWorktrees) -> None:

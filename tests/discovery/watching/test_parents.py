@@ -175,34 +175,22 @@ discovery.stop()
 
 
 @pytest.mark.needs("setpriv")
-def test_a_repository_that_can_be_listed_and_not_entered_is_unreachable(tmp_path: Path) -> None:
-    run_watching(UNPRIVILEGED, """
-one = fake_repository(top / "src" / "one")
-discovery = start(top / "src")
-(seen,) = observed.all
-one.chmod(0o444)
-observed.wait(lambda: observed.all[-1] == ProjectUnreachable(raw(one)))
-one.chmod(0o755)
-observed.wait(lambda: observed.all[-1] == seen)
-discovery.stop()
-""", tmp_path)  # fmt: skip
-
-
-@pytest.mark.needs("setpriv")
-@pytest.mark.parametrize("name", ["folder", "build"])
-def test_repositories_in_a_folder_that_can_be_listed_and_not_entered_are_unreachable(
-    tmp_path: Path, name: str
+def test_a_repository_is_unreachable_if_it_or_its_folder_can_be_listed_and_not_entered(
+    tmp_path: Path,
 ) -> None:
     """A project file beside `build` hides it, so it is read in another way."""
-    run_watching(UNPRIVILEGED, f"""
-folder = top / "src" / {name!r}
-one = raw(fake_repository(folder / "one"))
-discovery = start(top / "src")
-(seen,) = observed.all
-folder.chmod(0o444)
-observed.wait(lambda: observed.all[-1] == ProjectUnreachable(one))
-folder.chmod(0o755)
-observed.wait(lambda: observed.all[-1] == seen)
+    run_watching(UNPRIVILEGED, """
+src = top / "src"
+inside = {src / "one": "", src / "folder": "two", src / "build": "three"}
+projects = {folder: raw(fake_repository(folder / name)) for folder, name in inside.items()}
+discovery = start(src)
+before = dict(observed.live())
+assert before.keys() == {*projects.values()}
+for folder, project in projects.items():
+    folder.chmod(0o444)
+    observed.wait(lambda: observed.all[-1] == ProjectUnreachable(project))
+    folder.chmod(0o755)
+    observed.wait(lambda: observed.all[-1] == before[project])
 discovery.stop()
 """, tmp_path)  # fmt: skip
 
@@ -254,10 +242,23 @@ src.chmod(0o755)
 
 
 @pytest.mark.needs("setpriv", "namespaces")
-def test_at_the_kernels_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
+def test_at_each_limit_of_the_kernel_the_parent_is_polled(tmp_path: Path) -> None:
     """A user namespace has its own limit, so this affects no other process."""
     run_watching(("unshare", "--user", "--map-root-user"), """
-Path("/proc/sys/user/max_inotify_watches").write_text("40")
+limits = Path("/proc/sys/user")
+instances = (limits / "max_inotify_instances").read_text()
+(limits / "max_inotify_instances").write_text("0")
+none = top / "none"
+none.mkdir()
+discovery = start(none)
+observed.wait(lambda: state_of(none).state is ParentState.POLLED)
+assert "max_user_instances" in state_of(none).remedy
+fake_repository(none / "one")
+observed.wait_for(raw(none / "one"))
+discovery.stop()
+(limits / "max_inotify_instances").write_text(instances)
+(limits / "max_inotify_watches").write_text("40")
+observed.all.clear()
 src = top / "src"
 for number in range(60):
     (src / str(number)).mkdir(parents=True)
@@ -269,21 +270,6 @@ made = [raw(fake_repository(src / str(number) / "one")) for number in range(60)]
 observed.wait_for(*made)
 shutil.rmtree(src / "59")
 observed.wait_for(*made[:-1])
-discovery.stop()
-""", tmp_path)  # fmt: skip
-
-
-@pytest.mark.needs("namespaces")
-def test_without_an_inotify_instance_parents_are_polled(tmp_path: Path) -> None:
-    run_watching(("unshare", "--user", "--map-root-user"), """
-Path("/proc/sys/user/max_inotify_instances").write_text("0")
-src = top / "src"
-src.mkdir()
-discovery = start(src)
-observed.wait(lambda: state_of(src).state is ParentState.POLLED)
-assert "max_user_instances" in state_of(src).remedy
-fake_repository(src / "one")
-observed.wait_for(raw(src / "one"))
 discovery.stop()
 """, tmp_path)  # fmt: skip
 

@@ -10,23 +10,26 @@ from msgspec.structs import replace
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.disk.markers import CACHE_SIGNATURE
 from support.engine_harness import EngineHarness, OpenWorld
-from support.repositories import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
 GIT = ProjectKind.GIT
 
 
-@pytest.mark.parametrize("name", ["env", ".github", "node_modules"])
-def test_a_repository_of_a_skipped_name_is_seen_live(world: EngineHarness, name: str) -> None:
-    make_repository(world.top / name)
+def test_a_repository_of_a_skipped_name_is_seen_live(world: EngineHarness) -> None:
+    names = ("env", ".github", "node_modules")
     (world.top / "group").mkdir()
     world.settle()
-    git("clone", world.top / name, world.top / "group" / name)
+    for name in names:
+        fake_repository(world.top / name)
+        fake_repository(world.top / "group" / name)
     world.settle()
-    assert world.live() == world.fresh() == {name: GIT, f"group/{name}": GIT}
-    shutil.rmtree(world.top / name)
-    shutil.rmtree(world.top / "group" / name / ".git")
+    everywhere = [*names, *(f"group/{name}" for name in names)]
+    assert world.live() == world.fresh() == dict.fromkeys(everywhere, GIT)
+    for name in names:
+        shutil.rmtree(world.top / name)
+        shutil.rmtree(world.top / "group" / name / ".git")
     world.settle()
     assert world.live() == world.fresh() == {}
 
@@ -129,7 +132,7 @@ def test_the_setting_skip_takes_precedence(open_world: OpenWorld) -> None:
     skipping = replace(Parent(raw(world.top)), skip=(b"env", b".git*"))
     for tree in world.engine.set_parents([skipping]):
         world.engine.explore(tree)
-    make_repository(world.top / "env")
-    make_repository(world.top / ".github")
+    fake_repository(world.top / "env")
+    fake_repository(world.top / ".github")
     world.settle()
     assert world.live() == {}

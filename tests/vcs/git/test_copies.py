@@ -44,11 +44,8 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "one"
 
 
-def test_a_repository_is_complete(repository: Path) -> None:
+def test_a_repository_is_complete_unless_a_file_is_missing(repository: Path) -> None:
     assert _lacks(repository) is None
-
-
-def test_a_missing_file_makes_a_checkout_incomplete(repository: Path) -> None:
     (repository / "d3" / "f3").unlink()
     assert _lacks(repository) is PARTLY
 

@@ -39,17 +39,14 @@ def _names(repository: Path, id_size: int = SHA1_SIZE) -> set[bytes]:
     return {entry.name for entry in _entries_in(repository / ".git", id_size)}
 
 
-@pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_each_version_names_the_same_files(repository: Path, version: str) -> None:
-    git("update-index", "--index-version", version, cwd=repository)
-    assert _names(repository) == NAMES
-
-
-def test_entries_hold_id_and_size(repository: Path) -> None:
-    (first, *_) = _entries_in(repository / ".git")
-    assert first.size == (repository / first.name.decode()).stat().st_size
-    loose = first.object_id.hex()
-    assert (repository / ".git" / "objects" / loose[:2] / loose[2:]).exists()
+def test_each_version_names_the_same_files_with_their_ids_and_sizes(repository: Path) -> None:
+    for version in ("2", "3", "4"):
+        git("update-index", "--index-version", version, cwd=repository)
+        assert _names(repository) == NAMES
+        (first, *_) = _entries_in(repository / ".git")
+        assert first.size == (repository / first.name.decode()).stat().st_size
+        loose = first.object_id.hex()
+        assert (repository / ".git" / "objects" / loose[:2] / loose[2:]).exists()
 
 
 def test_files_of_intent_to_add_and_outside_a_sparse_checkout_are_left_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,20 +80,18 @@ def test_a_worktree_has_the_upstream_of_its_own_branch(clone: Path, tmp_path: Pa
     assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_without_an_upstream_nothing_is_compared(clone: Path) -> None:
+    for number, command in enumerate((
         ("branch", "--unset-upstream"),
         ("checkout", "--detach"),
         ("update-ref", "-d", "refs/remotes/origin/main"),
         ("checkout", "--orphan", "empty"),
-    ],
-)
-def test_without_an_upstream_nothing_is_compared(clone: Path, command: tuple[str, ...]) -> None:
-    git(*command, cwd=clone)
-    facts = read_tracking(raw(clone))
-    assert (facts["upstream"], facts["ahead"], facts["behind"]) == (None, None, None)
-    assert len(facts["remotes"]) == 1
+    )):  # fmt: skip
+        copy = shutil.copytree(clone, clone.with_name(f"copy{number}"))
+        git(*command, cwd=copy)
+        facts = read_tracking(raw(copy))
+        assert (facts["upstream"], facts["ahead"], facts["behind"]) == (None, None, None)
+        assert len(facts["remotes"]) == 1
 
 
 def test_addresses_of_remotes_have_no_credentials_and_are_few(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage, is_git
+from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage
 from rootsd.vcs.origin import read_branch, read_origin
 from rootsd.vcs.probe import probe
 from rootsd.vcs.stages import Stage
-from support.repositories import fake_repository, git, git_output, make_repository, raw
+from support.repositories import git, git_output, make_repository, raw
 
 
 def _place(path: Path) -> GitDirs:
@@ -30,13 +30,6 @@ def _stage(path: Path, kind: ProjectKind = ProjectKind.GIT) -> Stage | None:
         repository = look.git(kind)
         assert repository is not None
         return git_stage(repository)
-
-
-def test_a_clone_is_complete(tmp_path: Path) -> None:
-    make_repository(tmp_path / "up")
-    git("clone", tmp_path / "up", tmp_path / "one")
-    assert _place(tmp_path / "one").kind is ProjectKind.GIT
-    assert _stage(tmp_path / "one") is None
 
 
 def test_packed_detached_and_linked_heads_resolve(tmp_path: Path) -> None:
@@ -63,15 +56,6 @@ def test_a_repository_with_reftables_is_complete_once_it_lists_a_table(tmp_path:
     assert _stage(repository) is not None
     (data / "reftable" / "tables.list").write_text("0x000000000001-0x000000000002-5f3.ref\n")
     assert _stage(repository) is None
-
-
-def test_a_worktree_names_its_main_checkout(tmp_path: Path) -> None:
-    main = make_repository(tmp_path / "main")
-    git("worktree", "add", tmp_path / "tree", cwd=main)
-    place = _place(tmp_path / "tree")
-    assert place.kind is ProjectKind.GIT_WORKTREE
-    assert place.main_checkout == raw(main)
-    assert _stage(tmp_path / "tree") is None
 
 
 def test_a_worktree_of_a_bare_repository_belongs_to_it(tmp_path: Path) -> None:
@@ -235,11 +219,6 @@ def test_fifos_in_a_repository_do_not_hang(tmp_path: Path) -> None:
         assert _stage(repository) is (Stage.NO_HEAD if name == "HEAD" else None)
 
 
-def test_an_empty_git_folder_has_no_head(tmp_path: Path) -> None:
-    (tmp_path / "one" / ".git").mkdir(parents=True)
-    assert _stage(tmp_path / "one") is Stage.NO_HEAD
-
-
 @pytest.mark.parametrize("head", [b"ref: refs/../../etc", b"ref: /etc/passwd", b"ref: x\0y"])
 def test_a_head_that_points_outside_does_not_resolve(tmp_path: Path, head: bytes) -> None:
     repository = make_repository(tmp_path / "one")
@@ -335,21 +314,10 @@ def test_a_repository_without_commits_has_a_stage(tmp_path: Path) -> None:
     assert _stage(one) is Stage.STAGED_UNBORN
 
 
-def test_git_kinds() -> None:
-    assert is_git(ProjectKind.GIT_BARE)
-    assert not is_git(ProjectKind.JJ)
-
-
 def test_the_clone_of_an_empty_repository_is_complete(tmp_path: Path) -> None:
     git("init", tmp_path / "up")
     git("clone", tmp_path / "up", tmp_path / "one")
     assert _stage(tmp_path / "one") is None
-
-
-def test_a_bare_repository_needs_no_index(tmp_path: Path) -> None:
-    make_repository(tmp_path / "up")
-    git("clone", "--bare", tmp_path / "up", tmp_path / "bare.git")
-    assert _stage(tmp_path / "bare.git", ProjectKind.GIT_BARE) is None
 
 
 def test_a_worktree_being_added_is_starting_until_it_has_its_index(tmp_path: Path) -> None:
@@ -477,7 +445,3 @@ def test_a_dead_git_beside_a_project_file_leaves_a_project_folder(
     seen = probe(raw(tmp_path))
     assert isinstance(seen, ProjectObserved)
     assert (seen.kind, seen.incomplete) == (ProjectKind.PROJECT, None)
-
-
-def test_the_fake_repository_of_other_tests_is_complete(tmp_path: Path) -> None:
-    assert _stage(fake_repository(tmp_path / "one")) is None

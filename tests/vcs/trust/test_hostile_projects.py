@@ -41,7 +41,7 @@ def _agree(one: object, other: object) -> int:
     return len(both)
 
 
-def test_no_hostile_project_starts_writes_or_hangs(corpus: HostileProjects) -> None:
+def test_no_hostile_project_starts_writes_hangs_or_leads_outside(corpus: HostileProjects) -> None:
     before = snapshot(corpus.parent)
     free = _looked_at(corpus, Restriction.FREE)
     bound = _looked_at(corpus, Restriction.BOUND)
@@ -53,6 +53,10 @@ def test_no_hostile_project_starts_writes_or_hangs(corpus: HostileProjects) -> N
     # With no right to do anything but read, the answers are the same: none was needed.
     assert bound["told"] == told
     assert _agree(bound["discovered"], free["discovered"]) >= ENOUGH // 2
+    for words in (bound["told"], bound["discovered"]):
+        assert isinstance(words, dict)
+        assert all(bytes.fromhex(path).startswith(raw(corpus.parent)) for path in words)
+        assert not [said for said in words.values() if os.fspath(corpus.outside) in said]
     assert snapshot(corpus.parent) == before
     assert not corpus.fired.exists()
     cost = f"slowest {free['slowest_ms']} ms, grown by {free['grown_kib']} KiB"
@@ -61,15 +65,6 @@ def test_no_hostile_project_starts_writes_or_hangs(corpus: HostileProjects) -> N
     assert free["slowest_ms"] < _FAR_TOO_SLOW_MS
     assert isinstance(free["grown_kib"], int)
     assert free["grown_kib"] < _FAR_TOO_MUCH_KIB
-
-
-def test_no_observation_names_a_path_outside(corpus: HostileProjects) -> None:
-    found = _looked_at(corpus, Restriction.BOUND)
-    for part in ("told", "discovered"):
-        words = found[part]
-        assert isinstance(words, dict)
-        assert all(bytes.fromhex(path).startswith(raw(corpus.parent)) for path in words)
-        assert not [said for said in words.values() if os.fspath(corpus.outside) in said]
 
 
 def test_control_git_starts_programs_of_such_a_project(tmp_path: Path) -> None:
