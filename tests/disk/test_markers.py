@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -13,9 +15,12 @@ from rootsd.disk.markers import (
     ProjectFiles,
     WalkRules,
     child,
+    has_git,
     is_marker,
+    is_repository_marker,
     repository_kind,
 )
+from support.repositories import raw
 
 
 @pytest.mark.parametrize(
@@ -48,6 +53,20 @@ def test_the_kind_follows_from_the_names(names: set[bytes], kind: ProjectKind | 
 def test_project_files_by_name_and_by_ending(name: bytes) -> None:
     assert BUILT_IN_PROJECT_FILES.any_in({b"README", name})
     assert is_marker(name)
+    assert not is_repository_marker(name)
+
+
+@pytest.mark.parametrize("name", [b".git", b".jj", b"HEAD", b"refs"])
+def test_markers_of_repositories_count_before_every_project_file(name: bytes) -> None:
+    assert is_repository_marker(name)
+    assert is_marker(name)
+    assert not BUILT_IN_PROJECT_FILES.any_in({name})
+
+
+@pytest.mark.parametrize("name", [b"pnpm-workspace.yaml", b"lerna.json", b"CACHEDIR.TAG"])
+def test_members_and_caches_are_marked_by_files_that_make_no_project(name: bytes) -> None:
+    assert is_marker(name)
+    assert not is_repository_marker(name)
 
 
 @pytest.mark.parametrize("name", [b"package.json.bak", b"sln", b"a.sln.txt", b"x.slnx", b"\xff"])
@@ -134,6 +153,12 @@ def test_other_parents_and_mounts_are_not_entered() -> None:
 def test_a_child_of_the_root_folder_has_one_slash() -> None:
     assert child(b"/", b"src") == b"/src"
     assert child(b"/src", b"a") == b"/src/a"
+
+
+def test_a_folder_has_git_even_if_it_is_a_dead_link(tmp_path: Path) -> None:
+    assert not has_git(raw(tmp_path))
+    (tmp_path / ".git").symlink_to("none")
+    assert has_git(raw(tmp_path))
 
 
 def test_the_signature_changes_with_every_rule_and_with_nothing_else() -> None:
