@@ -60,14 +60,8 @@ def _file_system(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> FileSystem
 
 FUSE, FAT, EXFAT, NTFS3 = 0x65735546, 0x4D44, 0x2011BAB0, 0x7366746E
 SQUASHFS, ISO, XFS, EXT4 = 0x73717368, 0x9660, 0x58465342, 0xEF53
-BTRFS, OVERLAY, NFS, CIFS, P9, ZFS = (
-    0x9123683E,
-    0x794C7630,
-    0x6969,
-    0xFE534D42,
-    0x01021997,
-    0x2FC12FC1,
-)
+BTRFS, OVERLAY, NFS = 0x9123683E, 0x794C7630, 0x6969
+CIFS, P9, ZFS = 0xFE534D42, 0x01021997, 0x2FC12FC1
 
 ITSELF = [
     _Kernel(EXT4, "ext4 /dev/sda1", DISK, 0x1234, uuid=UUID),

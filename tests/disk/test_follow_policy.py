@@ -58,12 +58,10 @@ def test_a_path_on_an_automount_that_is_mounted_is_followed() -> None:
 _HANGING = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from rootsd.core.inputs import ProjectObserved
-from rootsd.core.inputs import ProjectUnreachable
+from rootsd.core.inputs import ProjectObserved, ProjectUnreachable
 from rootsd.core.model import ProjectKind
-from rootsd.vcs.probe import project_state
 from rootsd.disk.identity import identify
-from rootsd.vcs.probe import probe
+from rootsd.vcs.probe import probe, project_state
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.stages import PendingProject
 from rootsd.vcs.git.worktrees import linked_worktrees, worktree_entries
@@ -160,15 +158,10 @@ from pathlib import Path
 from rootsd.disk.markers import WalkRules, repository_kind
 from rootsd.disk.reader import list_names
 from rootsd.core.model import Parent
-from rootsd.vcs.probe import probe
-from rootsd.disk.walk import WalkFolder
-from rootsd.disk.walk import Walker
-from rootsd.disk.walk import ProposalScope
-from rootsd.vcs.probe import progress_folders
-from rootsd.vcs.probe import incomplete_reason
+from rootsd.disk.walk import ProposalScope, Walker, WalkFolder
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.origin import read_branch
-from rootsd.vcs.origin import read_origin
+from rootsd.vcs.origin import read_branch, read_origin
+from rootsd.vcs.probe import incomplete_reason, probe, progress_folders
 from rootsd.vcs.git.worktrees import worktrees_folder
 
 top, hung = Path(sys.argv[1]), Path(sys.argv[2])

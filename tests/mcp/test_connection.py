@@ -174,7 +174,8 @@ async def test_requests_before_the_end_of_input_are_answered_after_it() -> None:
 async def test_no_notification_is_sent_before_the_handshake_is_over() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
-        await peer.ask("ping")
+        await peer.say("notifications/initialized")  # ignored
+        await peer.ask_2026("server/discover")
         source.publish(API, WEB)
         assert (await peer.ask("ping"))["id"] == 1
 

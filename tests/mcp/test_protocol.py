@@ -223,6 +223,8 @@ async def test_after_a_handshake_meta_is_needed_only_if_a_part_of_it_is_there() 
         assert (error["code"], error["data"]["missing"]) == (-32602, [VERSION])
         error = (await peer.ask("server/discover"))["error"]
         assert error["code"] == -32602
+        error = (await peer.ask("resources/read", {"uri": 7}))["error"]
+        assert (error["code"], error["data"]) == (-32602, "")
 
 
 HOSTILE: list[tuple[bytes, Any, int]] = [
@@ -404,6 +406,16 @@ async def test_an_unknown_method_is_not_found_also_without_a_handshake(
         for method in ("no/such", "roots/unknown", "prompts/list", "logging/setLevel"):
             assert (await peer.ask(method, params))["error"]["code"] == -32601
         assert (await peer.ask("tools/list", {}))["error"]["code"] == -32602, "a known one"
+
+
+async def test_a_message_right_after_initialize_finds_the_handshake_done() -> None:
+    client = {"name": "a test", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    async with connected(FakeSource()) as peer:
+        lines = (call(1, "initialize", hello), call(2, "tools/list"))
+        await peer.write(*(json.dumps(line).encode() for line in lines))
+        answers = [await peer.hear(), await peer.hear()]
+        assert [each["id"] for each in answers if "result" in each] == [1, 2]
 
 
 @pytest.mark.parametrize("leaf", [b'"\\ud800"', b"1"])

@@ -196,25 +196,3 @@ async def test_a_wait_above_the_limit_becomes_the_limit() -> None:
         params = {**request("/src/web", wait_seconds=10**6), "_meta": meta}
         await peer.say("tools/call", params, id_=7)
         assert (await peer.hear())["params"]["total"] == 120
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        ({"path": "/a"}, "reason is missing"),
-        ({"path": "/a", "reason": None}, "reason is missing"),
-        ({"reason": "r"}, "path is missing"),
-        ({"path": "a", "reason": "r"}, "absolute path"),
-        ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is not a number"),
-    ],
-)
-async def test_wrong_arguments_are_reported_to_the_model_only(
-    arguments: dict[str, object], hint: str
-) -> None:
-    source = FakeSource(API)
-    async with connected(source) as peer:
-        params = {"name": "request_root", "arguments": arguments}
-        result = (await peer.ask_2026("tools/call", params))["result"]
-    assert result["isError"] is True
-    assert hint in result["content"][0]["text"]
-    assert source.requests == []

@@ -30,6 +30,7 @@ async def call(
         params = {"name": name, "arguments": arguments}
         answer = await peer.ask_2026("tools/call", params)
     result: dict[str, Any] = answer.get("result", answer)
+    assert not (result.get("isError") and source.requests), "only the model hears of a mistake"
     return result
 
 
@@ -245,6 +246,14 @@ async def test_a_label_resolves_like_its_name() -> None:
         ("resolve_root", {"path": "file://host/src"}, "another machine"),
         ("resolve_root", {"path": ""}, "both missing"),
         ("request_root", {"path": "/src", "reason": ""}, "reason is missing"),
+        ("request_root", {"path": "/src"}, "reason is missing"),
+        ("request_root", {"reason": "r"}, "path is missing"),
+        ("request_root", {"path": "a", "reason": "r"}, "absolute path"),
+        (
+            "request_root",
+            {"path": "/a", "reason": "r", "wait_seconds": "long"},
+            "wait_seconds is not a number",
+        ),
     ],
 )
 async def test_wrong_arguments_give_an_error_result_that_a_model_can_follow(

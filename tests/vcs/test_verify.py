@@ -192,13 +192,8 @@ def test_a_rewritten_git_file_is_reported(verifier: RootVerifier, tmp_path: Path
 def test_a_worktree_without_a_link_back_is_reported_even_if_unchanged(
     verifier: RootVerifier, tmp_path: Path
 ) -> None:
-    main, tree = fake_repository(tmp_path / "main"), tmp_path / "tree"
-    tree.mkdir()
-    link = main / ".git" / "worktrees" / "tree"
-    link.mkdir(parents=True)
-    (link / "commondir").write_text("../..")
-    (link / "gitdir").write_text(f"{tree}/.git")
-    (tree / ".git").write_text(f"gitdir: {link}")
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    _worktree(main, tree)
     roots = _approved(tree)
     _look_at_first(verifier, roots)
     main.rename(tmp_path / "elsewhere")
