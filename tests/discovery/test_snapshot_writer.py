@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import random
-import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +19,7 @@ from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
 from rootsd.processes.activity import folders_of_tools
 from support.engine_harness import run_down
 from support.fake_watchers import Clock, RecordingWatcher
+from support.random_changes import RandomChanges
 from support.repositories import fake_repository, raw
 from support.sizes import Sizes
 from support.system_parts import folder_safety
@@ -247,42 +245,10 @@ def test_a_file_that_cannot_be_written_is_reported_without_a_failure(
     assert "No such file" in caplog.text
 
 
-class Changes:
-    """Random changes between two runs. The tree is small, so they often affect each other."""
-
-    NAMES = ("a", "b", "build", os.fsdecode(b"\xff"))
-
-    def __init__(self, top: Path, seed: int) -> None:
-        self.top = top
-        self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
-
-    def step(self) -> None:
-        with suppress(OSError):
-            self.random.choice((self.make, self.make, self.plant, self.remove, self.move))()
-
-    def place(self) -> Path:
-        return self.top.joinpath(*self.random.choices(self.NAMES, k=self.random.randint(1, 4)))
-
-    def make(self) -> None:
-        fake_repository(self.place())
-
-    def plant(self) -> None:
-        place = self.place()
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "go.mod").touch()
-
-    def remove(self) -> None:
-        place = self.place()
-        shutil.rmtree(self.random.choice((place, place / ".git")))
-
-    def move(self) -> None:
-        self.place().rename(self.place())
-
-
 def test_a_start_with_a_snapshot_equals_a_start_without(
     src: Path, file: Path, later: Callable[[], None], sizes: Sizes
 ) -> None:
-    changes = Changes(src, seed=11)
+    changes = RandomChanges(src, seed=11)
     parent, clock = Parent(raw(src)), Clock()
     remembered = 0
     for _ in range(sizes.pick(test=60, check=2_000, soak=50_000)):
