@@ -47,10 +47,12 @@ def test_a_removed_folder_takes_everything_below_it_along(tree: FolderTree) -> N
     assert not tree.has(one)
 
 
-def test_without_its_top_a_tree_is_empty(tree: FolderTree) -> None:
-    top = tree.get(TOP)
-    assert top is not None
-    tree.remove(top)
+def test_without_a_readable_top_nothing_is_covered(tree: FolderTree) -> None:
+    assert FolderTree().coverage is ScanCoverage.NONE
+    assert tree.top is not None
+    tree.hide(tree.top)
+    assert tree.coverage is ScanCoverage.NONE
+    tree.remove(tree.top)
     assert tree.top is None
     assert (len(tree), tree.coverage) == (0, ScanCoverage.NONE)
 
@@ -63,13 +65,6 @@ def test_a_hidden_folder_is_not_a_project_and_is_not_covered(tree: FolderTree) -
     assert (tree.coverage, tree.count_projects()) == (ScanCoverage.PARTIAL, 0)
     tree.set_project(two, ProjectKind.GIT)
     assert (tree.coverage, tree.count_projects()) == (ScanCoverage.FULL, 1)
-
-
-def test_without_a_readable_top_nothing_is_covered(tree: FolderTree) -> None:
-    assert FolderTree().coverage is ScanCoverage.NONE
-    assert tree.top is not None
-    tree.hide(tree.top)
-    assert tree.coverage is ScanCoverage.NONE
 
 
 def test_a_saved_tree_is_used(tree: FolderTree) -> None:

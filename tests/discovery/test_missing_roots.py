@@ -32,10 +32,16 @@ def _replaced(path: Path) -> list[Observation]:
     return [ProjectGone(raw(path), LapseReason.REPLACED)]
 
 
-def test_a_symlink_in_the_place_of_a_root_replaces_it(world: EngineHarness) -> None:
-    one = fake_repository(world.top / "one")
-    _moved_away(world, one, world.top.parent / "two")
-    one.symlink_to(world.top.parent / "two")
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_symlink_or_a_folder_without_a_marker_in_the_place_of_a_root_replaces_it(
+    world: EngineHarness, is_link: bool
+) -> None:
+    one, away = fake_repository(world.top / "one"), world.top.parent / "two"
+    _moved_away(world, one, away)
+    if is_link:
+        one.symlink_to(away)
+    else:
+        one.mkdir()
     assert world.take() == _replaced(one)
 
 
@@ -57,15 +63,6 @@ def test_a_symlink_in_the_place_of_a_folder_above_a_root_is_reported(world: Engi
     _moved_away(world, world.top / "group", world.top.parent / "elsewhere")
     (world.top / "group").symlink_to(world.top.parent / "elsewhere")
     assert world.take() == [ProjectUnsafe(raw(one), LapseReason.RETARGETED)]
-
-
-def test_a_folder_without_a_marker_in_the_place_of_a_root_replaces_it(
-    world: EngineHarness,
-) -> None:
-    one = fake_repository(world.top / "one")
-    _moved_away(world, one, world.top.parent / "two")
-    one.mkdir()
-    assert world.take() == _replaced(one)
 
 
 def test_entries_beside_a_missing_root_do_not_replace_it(world: EngineHarness) -> None:

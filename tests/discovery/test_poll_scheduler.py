@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,24 +23,17 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def engine_on(clock: Clock) -> Callable[[Watcher, Path], DiscoveryEngine]:
-    def make(watcher: Watcher, *parents: Path) -> DiscoveryEngine:
-        judge = folder_safety()
-        engine = DiscoveryEngine(
-            watcher, judge, lambda _folders: frozenset(), clock, folders_of_tools
-        )
-        for tree in engine.set_parents([Parent(raw(parent)) for parent in parents]):
-            engine.explore(tree)
-        return engine
-
-    return make
+def _engine(clock: Clock, watcher: Watcher, parent: Path) -> DiscoveryEngine:
+    engine = DiscoveryEngine(
+        watcher, folder_safety(), lambda _: frozenset(), clock, folders_of_tools
+    )
+    for tree in engine.set_parents([Parent(raw(parent))]):
+        engine.explore(tree)
+    return engine
 
 
-def test_a_polled_parent_is_checked_when_due(
-    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
-) -> None:
-    engine = engine_on(PollingWatcher(), tmp_path)
+def test_a_polled_parent_is_checked_when_due(tmp_path: Path, clock: Clock) -> None:
+    engine = _engine(clock, PollingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
     scheduler.poll_if_due()
     assert scheduler.due() == clock.now + poll_interval(0.0)
@@ -56,24 +48,19 @@ def test_a_polled_parent_is_checked_when_due(
     assert scheduler.due() == clock.now + poll_interval(0.0)
 
 
-def test_if_everything_is_watched_only_roots_are_swept(
-    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
-) -> None:
+def test_if_everything_is_watched_only_roots_are_swept(tmp_path: Path, clock: Clock) -> None:
     one = tmp_path / "one"
     one.mkdir()
-    engine = engine_on(RecordingWatcher(), tmp_path)
+    engine = _engine(clock, RecordingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
     scheduler.poll_if_due()
     assert scheduler.due() == clock.now + ROOTS_POLL_INTERVAL_S
 
 
 def test_a_slow_sweep_runs_rarely(
-    tmp_path: Path,
-    clock: Clock,
-    engine_on: Callable[[Watcher, Path], DiscoveryEngine],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = engine_on(RecordingWatcher(), tmp_path)
+    engine = _engine(clock, RecordingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
 
     def take_half_a_second() -> None:
@@ -87,10 +74,8 @@ def test_a_slow_sweep_runs_rarely(
     assert due - clock.now == pytest.approx(0.5 / ROOTS_POLL_CPU_SHARE)
 
 
-def test_a_removed_parent_is_not_swept(
-    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
-) -> None:
-    engine = engine_on(PollingWatcher(), tmp_path)
+def test_a_removed_parent_is_not_swept(tmp_path: Path, clock: Clock) -> None:
+    engine = _engine(clock, PollingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
     scheduler.poll_if_due()
     engine.set_parents(())

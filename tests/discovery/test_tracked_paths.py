@@ -33,25 +33,26 @@ def _project(path: bytes, kind: ProjectKind = ProjectKind.GIT, *, named: bool = 
 # Reports
 
 
-def test_the_same_observation_is_reported_once(tracked: TrackedPaths, tmp_path: Path) -> None:
-    seen = _seen(tmp_path)
+def test_the_same_observation_is_reported_once_unless_on_demand(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    seen, again = _seen(tmp_path), _seen(tmp_path)
+    assert again == seen
+    assert tracked.filesystem(seen.path) is None
     tracked.report(seen)
-    tracked.report(seen)
+    tracked.report(again)
     assert tracked.take() == (seen,)
     assert tracked.take() == ()
+    identity = tracked.identity(seen.path)
+    assert identity is not None
+    assert identity is seen.identity
+    assert tracked.filesystem(seen.path) == identity.filesystem
+    tracked.report_again(seen.path)
+    tracked.report(seen)
+    assert tracked.take() == (seen,)
     changed = _seen(tmp_path, IncompleteReason.LOCKED)
     tracked.report(changed)
     assert tracked.take() == (changed,)
-
-
-def test_the_same_observation_is_reported_again_on_demand(
-    tracked: TrackedPaths, tmp_path: Path
-) -> None:
-    seen = _seen(tmp_path)
-    tracked.report(seen)
-    tracked.report_again(seen.path)
-    tracked.report(seen)
-    assert tracked.take() == (seen, seen)
 
 
 def test_an_equal_identity_is_held_once(tracked: TrackedPaths, tmp_path: Path) -> None:
@@ -61,16 +62,6 @@ def test_an_equal_identity_is_held_once(tracked: TrackedPaths, tmp_path: Path) -
     assert tracked.reuse_identity(path, now) is before
     other = replace(now, inode=now.inode + 1)
     assert tracked.reuse_identity(path, other) is other
-
-
-def test_an_equal_observation_keeps_the_identity_held(
-    tracked: TrackedPaths, tmp_path: Path
-) -> None:
-    first, again = _seen(tmp_path), _seen(tmp_path)
-    tracked.report(first)
-    tracked.report(again)
-    assert again == first
-    assert tracked.identity(raw(tmp_path)) is first.identity
 
 
 def test_a_project_that_returned_is_new_again(tracked: TrackedPaths, tmp_path: Path) -> None:
@@ -104,16 +95,6 @@ def test_a_hazard_follows_the_observation(tracked: TrackedPaths, tmp_path: Path)
     (tmp_path / "open").chmod(0o755)
     tracked.report(seen)
     assert tracked.take() == (seen,)
-
-
-def test_identity_and_file_system_are_those_last_reported(
-    tracked: TrackedPaths, tmp_path: Path
-) -> None:
-    assert tracked.filesystem(raw(tmp_path)) is None
-    tracked.report(_seen(tmp_path))
-    identity = tracked.identity(raw(tmp_path))
-    assert identity is not None
-    assert tracked.filesystem(raw(tmp_path)) == identity.filesystem
 
 
 # Orphans

@@ -30,23 +30,12 @@ def test_lines_do_not_depend_on_how_the_bytes_were_split(data: bytes, cuts: list
     assert reader.rest() == b""
 
 
-def test_a_line_as_long_as_the_limit_passes() -> None:
-    reader = LineReader(4)
-    reader.feed(b"1234\n")
-    assert popped(reader) == [b"1234"]
-
-
 @pytest.mark.parametrize("data", [b"12345\n", b"12345"])
-def test_a_longer_line_is_refused_as_soon_as_it_is_too_long(data: bytes) -> None:
+def test_a_line_above_the_limit_is_refused_at_once_and_those_before_it_are_not_lost(
+    data: bytes,
+) -> None:
     reader = LineReader(4)
-    reader.feed(data)
+    reader.feed(b"a\n1234\n" + data)
+    assert [reader.pop(), reader.pop()] == [b"a", b"1234"]
     with pytest.raises(LineTooLong, match="4 bytes"):
-        reader.pop()
-
-
-def test_the_lines_before_a_line_that_is_too_long_are_not_lost() -> None:
-    reader = LineReader(4)
-    reader.feed(b"a\nb\n12345")
-    assert [reader.pop(), reader.pop()] == [b"a", b"b"]
-    with pytest.raises(LineTooLong):
         reader.pop()

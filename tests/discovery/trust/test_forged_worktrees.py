@@ -21,11 +21,9 @@ import pytest
 
 from rootsd.core import decide, grants, transition
 from rootsd.core.model import Identity
-from support.engine_harness import EngineHarness, open_world, world
+from support.engine_harness import EngineHarness
 from support.forged_worktrees import ForgedWorktrees, PreparedFolders
 from support.repositories import git, make_repository, raw
-
-__all__ = ["open_world", "world"]
 
 pytestmark = pytest.mark.needs("linux")
 

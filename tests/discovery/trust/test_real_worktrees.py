@@ -9,11 +9,9 @@ import pytest
 
 from rootsd.control.items import why_not_inherited
 from rootsd.core.decide import InheritanceBlocker
-from support.engine_harness import EngineHarness, open_world, world
+from support.engine_harness import EngineHarness
 from support.forged_worktrees import ForgedWorktrees, PreparedFolders
 from support.repositories import git
-
-__all__ = ["open_world", "world"]
 
 pytestmark = pytest.mark.needs("linux")
 

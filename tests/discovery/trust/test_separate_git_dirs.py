@@ -19,11 +19,9 @@ from rootsd.vcs.git import checkouts
 from rootsd.vcs.git.worktrees import recall_checkouts
 from rootsd.vcs.probe import probe
 from rootsd.watch.polling import PollingWatcher
-from support.engine_harness import EngineHarness, open_world, run_down, world
+from support.engine_harness import EngineHarness, run_down
 from support.forged_worktrees import PERSON, ForgedWorktrees, PreparedFolders
 from support.repositories import git, raw
-
-__all__ = ["open_world", "world"]
 
 pytestmark = pytest.mark.needs("linux")
 

@@ -23,8 +23,9 @@ def empty_registry() -> SessionRegistry:
 
 def test_sessions_are_listed_oldest_first_while_they_are_open() -> None:
     sessions = empty_registry()
-    with sessions.opened(10), sessions.opened(11) as second:
+    with sessions.opened(10) as first, sessions.opened(11) as second:
         second.named("an editor")
+        assert first.id != second.id
         listed = [(item["client"], item["pid"], item["since"]) for item in sessions.items()]
         since = "2026-11-21T12:00:00Z"
         assert listed == [(None, 10, since), ("an editor", 11, since)]
@@ -74,12 +75,6 @@ def test_a_scope_that_is_the_same_as_before_is_not_recorded_again() -> None:
         for tag in ("go", "go", "work"):
             session.scoped(Scope(tags=frozenset({tag})))
     assert recorder.scoped.call_count == 2
-
-
-def test_session_ids_are_unique() -> None:
-    sessions = empty_registry()
-    with sessions.opened(10) as one, sessions.opened(10) as other:
-        assert one.id != other.id
 
 
 def test_a_scope_is_described_by_the_arguments_that_request_it() -> None:
