@@ -10,7 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.model import GitEntry
+from rootsd.disk import identity
+from rootsd.disk.file_systems import FileSystem, FolderFacts
 from rootsd.disk.identity import PathAbsence, classify_absence, file_system_id, identify
+from rootsd.disk.inode import StatxFacts
 from support.repositories import raw
 from support.subprocesses import UNPRIVILEGED, run_python
 
@@ -33,6 +36,39 @@ def test_a_folder_deleted_and_created_again_has_another_identity(tmp_path: Path)
         (tmp_path / "a").mkdir()
         assert not identify(raw(tmp_path / "a")).same_as(before)
         shutil.rmtree(tmp_path / "a")
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize(
+    ("counts", "has_handle", "lasts", "known"),
+    [
+        (FolderFacts.ALL, True, True, {"inode", "handle", "born_ns"}),
+        (FolderFacts.ALL, False, True, {"inode", "born_ns"}),
+        (FolderFacts.HANDLE, True, True, {"handle"}),
+        (FolderFacts.HANDLE, False, True, {"mount"}),
+        (FolderFacts.BIRTH, True, True, {"born_ns"}),
+        (FolderFacts.HANDLE_FIRST, True, True, {"handle", "born_ns"}),
+        (FolderFacts.HANDLE_FIRST, False, True, {"inode", "born_ns"}),
+        (FolderFacts.ALL, True, False, {"inode", "handle", "born_ns", "mount"}),
+    ],
+)
+def test_the_facts_that_count_on_a_file_system_make_the_identity(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: FolderFacts,
+    has_handle: bool,
+    lasts: bool,
+    known: set[str],
+) -> None:
+    system = FileSystem(b"x", lasts=lasts, facts=counts)
+    facts = StatxFacts(born_ns=5, mount_number=7)
+    monkeypatch.setattr(identity, "file_system_of", lambda *_: system)
+    monkeypatch.setattr(identity, "statx_facts", lambda *_: facts)
+    monkeypatch.setattr(identity, "file_handle", lambda _: b"h" if has_handle else None)
+    seen = identify(raw(tmp_path))
+    assert {
+        name for name in ("inode", "handle", "born_ns", "mount") if getattr(seen, name)
+    } == known
 
 
 def test_a_link_and_a_file_have_no_identity(tmp_path: Path) -> None:
