@@ -132,6 +132,11 @@ def test_an_absence_is_proved_only_by_a_folder_above_on_the_same_file_system(
         (path + b"/b", None, None, unreachable),
         (path, top, here, gone),
         (path, top, here + b"another", unreachable),
+        (path + b"/b", top, here, gone),
+        (raw(tmp_path / "file") + b"/b", top, here, gone),
+        (raw(tmp_path / "file") + b"/b", raw(tmp_path / "file"), None, unreachable),
+        (b"/no such folder", b"/", file_system_id(b"/"), gone),
+        (top + b"/" + b"x" * 300, top, None, unreachable),
     ):
         assert classify_absence(seen, below, on) is expected, (seen, below, on)
 
