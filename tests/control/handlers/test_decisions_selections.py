@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.model import UNDECIDED, Project
+from rootsd.core.paths import text_of
 from rootsd.wire.decisions import ApplyMode, DecideRequest
 from rootsd.wire.projects import Selection
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
@@ -106,6 +107,18 @@ async def test_a_selection_approves_a_worktree_that_git_made() -> None:
     control = ControlHarness(project(1), real)
     done = await control.decide(APPROVE, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p1", "p3"], [])
+
+
+async def test_the_guard_names_exactly_the_worktrees_that_a_person_included() -> None:
+    trees = [replace(worktree(number, 1), ruling=UNDECIDED) for number in (3, 4)]
+    control = ControlHarness(project(1), *trees)
+    listed = (await control.decide(APPROVE, "p1", effect=ApplyMode.DRY_RUN))["worktrees"]
+    assert {each["path"] for each in listed} == {text_of(path(3)), text_of(path(4))}
+    (third,) = (each for each in listed if each["path"] == text_of(path(3)))
+    shown: dict[str, Any] = {"worktrees": (third["id"],), "worktrees_shown": (third["identity"],)}
+    order = control.dispatcher.guarded_command(DecideRequest(APPROVE, CWD, ("p1",), **shown))
+    assert order is not None
+    assert list(await order.preview()) == [f"approve {text_of(path(n))}" for n in (1, 3)]
 
 
 async def test_a_selection_skips_parents_and_folders_that_contain_one() -> None:
