@@ -38,6 +38,7 @@ class RootsPublisher:
         self.reported = threading.Condition()
         self.version = version
         self.start: dict[str, Any] | None = None
+        self.unknown: list[str] = []
         self._settings = settings or {}
         self._roots = first
         self._denied: tuple[bytes, ...] = ()
@@ -151,7 +152,7 @@ class RootsPublisher:
             self.requests.append(request["params"])
             sent = self._subscribers[connection] = SentView()
             view = sent.change_to(*self._roots, denied=self._denied)
-            result = {"start": self.start, "settings": self._settings}
+            result = {"start": self.start, "settings": self._settings, "unknown": self.unknown}
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
             _send_view(connection, view)
         with self.reported:

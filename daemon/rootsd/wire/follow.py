@@ -95,6 +95,8 @@ class FollowResult(NamedTuple):
     """
     settings: WallSettings
     """The user's settings for the wall."""
+    unknown: tuple[str, ...]
+    """The words of the scope, names and `tag:T`, that fit no project, whatever its verdict."""
 
 
 class FollowRequest(ControlRequest, frozen=True):

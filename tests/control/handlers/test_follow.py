@@ -225,6 +225,18 @@ async def test_the_roots_of_a_session_are_listed() -> None:
     assert (item["name"], item["path"], item["access"]) == ("api", "/src/api", "read")
 
 
+async def test_the_answer_names_the_words_of_a_scope_that_fit_no_project() -> None:
+    control = ControlHarness(approved(1), project(2))
+    for scope, unknown in (
+        ({"names": ["p1", "p2", "typo"], "tags": ["x"]}, ["typo", "tag:x"]),
+        ({"names": ["p1", "p2"]}, []),
+        ({}, []),
+    ):
+        hello = {"version": 1, "client": "claude", "scope": scope}
+        answer = await control.ask(replace(WALL, hello=hello), ConnectionState(8))
+        assert answer["unknown"] == unknown
+
+
 async def test_a_connection_has_one_subscription() -> None:
     control, connection = ControlHarness(), ConnectionState(7)
     await control.ask(SCREEN, connection)

@@ -16,7 +16,7 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session import view_feed
-from rootsd.wall.session.view_feed import FollowedView, ViewFeed, subscribe
+from rootsd.wall.session.view_feed import FollowedView, UnknownRoot, ViewFeed, subscribe
 from rootsd.wire import feed
 from rootsd.wire.feed import FEED_VERSION, BadFeed
 from rootsd.wire.hello import Hello
@@ -271,6 +271,14 @@ def test_a_wall_stops_at_once_and_keeps_its_roots_if_the_next_daemon_has_another
         assert following.happened == ["stopped", "shown", "continued"]
         same.close()
         following.until_lost()
+
+
+def test_a_program_does_not_start_with_a_scope_that_fits_no_project(
+    publisher: RootsPublisher,
+) -> None:
+    publisher.unknown = ["typo", "tag:\x1b"]
+    with pytest.raises(UnknownRoot, match=r"no project fits --only typo, tag:.u\{1b\}"):
+        subscribe(Hello(client="a test"), {})
 
 
 def test_a_program_does_not_start_with_a_daemon_of_another_version(

@@ -79,6 +79,7 @@ class FollowHandlers(Handlers):
         if call.connection.subscription is not None:
             raise BadRequest("this connection has a subscription already")
         start = None
+        unknown: tuple[str, ...] = ()
         match request.part:
             case FeedPart.SCREEN:
                 call.connection.subscription = ScreenFollower(self.services)
@@ -95,7 +96,17 @@ class FollowHandlers(Handlers):
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
                 call.connection.subscription = follower
                 start = resume_state(scope)
-        return to_json(FollowResult(start, self.services.wall.settings()))
+                unknown = tuple(self._unknown_words(scope))
+        return to_json(FollowResult(start, self.services.wall.settings(), unknown))
+
+    def _unknown_words(self, scope: Scope) -> Iterator[str]:
+        catalog = self.ledger.catalog
+        projects = catalog.projects.values()
+        if scope.names:
+            yield from sorted(scope.names - {catalog.name_of(each) for each in projects})
+        if scope.tags:
+            known = {tag for each in projects for tag in each.ruling.tags}
+            yield from (f"tag:{tag}" for tag in sorted(scope.tags - known))
 
     async def _scope_of(self, request: FollowRequest) -> tuple[Scope, str]:
         """Return the scope of a follower of roots, and its name. Raises BadRequest."""

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, Record, from_json
@@ -79,6 +80,16 @@ class FollowedView:
             self.denied = roots.denied
 
 
+class UnknownRoot(RootsdError):
+    """Words of a scope that fit no project, so that the program could never see it."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+    def __init__(self, words: Iterable[str]) -> None:
+        shown = ", ".join(map(safe_label, words))
+        super().__init__(f"no project fits --only {shown}", "rootsd ls")
+
+
 class WallSubscription(NamedTuple):
     """An answered subscription, and what the daemon has sent on it."""
 
@@ -115,6 +126,8 @@ def subscribe(
                 match event:
                     case Connected(result):
                         settings = _read(WallSettings, result, "settings")
+                        if unknown := result.get("unknown"):
+                            raise UnknownRoot(unknown)
                     case Changed(change):
                         view.take(change)
                         return WallSubscription(feed, settings, view)
