@@ -55,6 +55,13 @@ def test_a_denied_worktree_in_its_main_checkout_takes_no_other_worktree_away() -
     assert not control.roots
 
 
+def test_a_denied_folder_that_is_gone_is_masked_again_when_it_is_back() -> None:
+    catalog = after(KNOWN, approve(API), Deny(LIB, ANN), Deny(DEEP, ANN), ProjectGone(LIB))
+    assert masks(catalog) == {API: (DEEP,)}
+    assert masks(after(catalog, ProjectGone(DEEP))) == {API: ()}
+    assert masks(after(catalog, seen(LIB, 2))) == {API: (LIB,)}
+
+
 def test_a_withheld_root_that_is_gone_replaced_denied_or_pending_is_not_shown() -> None:
     catalog = after(KNOWN, approve(API), Deny(LIB, ANN))
     for change in (ProjectGone(API), seen(API, 9), Deny(API, ANN), Forget(API, ANN)):
