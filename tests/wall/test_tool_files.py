@@ -4,24 +4,33 @@ reported.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from rootsd.cli.answers.changed_files import show_changed
+from rootsd.cli.answers.changed_files import _diff, show_changed
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import ProtectionPolicy
+from rootsd.wall.git import facts, tool_files
+from rootsd.wall.git.facts import Fact, FactKind, find_facts
+from rootsd.wall.git.kept_contents import keep_contents, kept_content
+from rootsd.wall.git.protected import find_protected
 from rootsd.wall.git.session_reports import (
     WALLS,
+    SessionBaseline,
+    SessionEnd,
     SessionReport,
+    ToolFileChange,
     changed_files,
     conclude_killed,
     left_behind,
@@ -29,6 +38,9 @@ from rootsd.wall.git.session_reports import (
     running_findings,
     running_reports,
 )
+from rootsd.wall.git.taken_away import still_holds
+from rootsd.wall.git.tool_files import fingerprint, tool_files_that_git_tracks
+from rootsd.wall.system_calls import closing, open_path
 from support.polling import until
 from support.repositories import git
 from support.walls import Wall
@@ -287,3 +299,253 @@ def test_a_change_that_a_person_undid_is_told_no_more(world: World) -> None:
     world.end(wall)
     git("checkout", ".envrc", cwd=world.main)
     assert left_behind(world.walls).sentences == []
+
+
+# Hostile trees
+
+
+def tool_facts(root: Path) -> dict[str, FactKind]:
+    """Return the tool files that are found in a root, and what was not looked at."""
+    kinds = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)
+    found = find_facts(os.fsencode(root)).facts
+    return {
+        os.path.relpath(os.fsdecode(each.path), root): each.kind
+        for each in found
+        if each.kind in kinds
+    }
+
+
+def fingerprint_of(path: Path) -> bytes:
+    with closing(open_path(os.fsencode(path.parent), os.O_DIRECTORY)) as folder:
+        return fingerprint(folder, os.fsencode(path.name))
+
+
+def test_a_fifo_in_place_of_a_changed_file_stops_nobody(world: World) -> None:
+    wall = world.wall()
+    run(wall, world.main, "echo evil >> .envrc; echo evil >> .husky/pre-commit")
+    until(lambda: len(list(running_findings(world.walls))) == 2)
+    run(wall, world.main, "rm .envrc; mkfifo .envrc")
+    assert len(list(running_findings(world.walls))) == 1
+    assert set(world.changed(world.end(wall))) == {".husky/pre-commit"}
+    # Control: without the check, the FIFO could be opened.
+    os.close(os.open(world.main / ".envrc", os.O_RDONLY | os.O_NONBLOCK))
+
+
+def test_a_lease_does_not_keep_the_look_waiting_and_does_not_hide_a_change(world: World) -> None:
+    path = world.main / ".envrc"
+    before = fingerprint_of(path)
+    with path.open("r+b") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        with pytest.raises(BlockingIOError):  # control: this would wait without O_NONBLOCK
+            os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        held = fingerprint_of(path)
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    assert held != before
+    assert still_holds(Fact(FactKind.TOOL_FILE, bytes(path), held))
+    assert not still_holds(Fact(FactKind.TOOL_FILE, bytes(path), b"file 1 another"))
+
+
+def test_many_files_do_not_hide_a_change_and_are_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = world.wall()
+    run(
+        wall, world.main,
+        "mkdir -p .amp .vscode/many; cd .amp; seq 1100 | xargs touch; cd ..",
+        "echo evil >> .envrc; echo evil >> .husky/pre-commit",
+    )  # fmt: skip
+    reports = world.end(wall)
+    assert {".envrc", ".husky/pre-commit"} <= world.changed(reports).keys()
+    (sentence,) = (each for each in reports[0].sentences() if "could not look" in each)
+    assert sentence == (
+        f"{world.main}/.amp has files that tools outside run, and rootsd could not look at all, so"
+        " it cannot tell what agent changed there"
+    )
+    wall = world.wall()  # it is told again: a program can change what nobody looks at
+    assert [each.fact.kind for each in world.end(wall)[-1].findings] == [FactKind.UNREAD_TOOLS]
+    monkeypatch.setattr(tool_files, "_MAX_ENTRIES", 2000)
+    assert FactKind.UNREAD_TOOLS not in tool_facts(world.main).values()
+
+
+def test_full_folders_leave_the_files_beside_them_to_be_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_files, "_MAX_FILES", 4)
+    for number in range(9):
+        world.write(f".amp/{number}", "")
+    found = tool_facts(world.main)
+    assert found[".envrc"] is found[".mcp.json"] is FactKind.TOOL_FILE
+    assert found[".amp"] is found[".husky"] is found[".vscode"] is FactKind.UNREAD_TOOLS
+
+
+def test_what_lies_too_deep_is_reported(world: World) -> None:
+    deep = "d/" * 1500
+    for top in (".vscode", ".git/modules"):
+        subprocess.run(["mkdir", "-p", f"{top}/{deep}"], cwd=world.main, check=True)
+    world.write(".vscode/" + "d/" * 20 + "tasks.json", "{}")
+    git("add", "-A", cwd=world.main)
+    found = tool_facts(world.main)
+    tree = bytes(world.main)
+    with closing(open_path(tree, os.O_DIRECTORY)) as root:
+        find_protected(root, tree, lambda _: False, tool_files_that_git_tracks(root, tree))
+    subprocess.run(["rm", "-rf", ".vscode", ".git/modules"], cwd=world.main, check=True)
+    assert found[".vscode/" + "d/" * 20 + "tasks.json"] is FactKind.TOOL_FILE
+    assert list(found.values()).count(FactKind.UNREAD_TOOLS) == 1
+
+
+def test_a_large_file_that_keeps_its_size_is_reported(world: World) -> None:
+    path = world.main / ".envrc"
+    path.write_bytes(bytes(1 << 19))
+    before = fingerprint_of(path)
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"x")
+    assert fingerprint_of(path) != before
+
+
+UNLISTED = """
+import os, sys
+from rootsd.wall.git.tool_files import fingerprints
+root = os.open(sys.argv[1], os.O_PATH)
+print(sorted(dict(fingerprints(root, os.fsencode(sys.argv[1]))).items()))
+"""
+
+
+def test_a_folder_or_file_that_cannot_be_read_is_not_left_out(world: World) -> None:
+    world.main.chmod(0o755)
+    (world.main / ".husky").chmod(0o311)
+    (world.main / ".envrc").chmod(0)
+    drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    words = [*drop, sys.executable, "-c", UNLISTED, str(world.main)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    shown = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+    assert "(b'.husky', None)" in shown
+    assert "(b'.envrc', b'unread file 4 " in shown
+    assert "(b'.mcp.json', b'file 5 " in shown  # control
+
+
+def test_a_link_on_the_way_to_a_tool_file_does_not_hide_it(world: World) -> None:
+    world.write(".claude/settings.json", "{}\n")
+    world.commit("four")
+    wall = world.wall()
+    run(wall, world.main, "mv .claude c; echo evil >> c/settings.json; ln -s c .claude")
+    assert set(world.changed(world.end(wall))) == {".claude", "c/settings.json"}
+
+
+def test_git_writes_what_it_tracks_behind_a_link(world: World) -> None:
+    world.write("agents/settings.json", "{}\n")
+    (world.main / ".claude").symlink_to("agents")
+    world.commit("four")
+    world.write("agents/settings.local.json", "{}\n")
+    wall = world.wall()
+    folder = world.main / "agents"
+    assert wall.error_of(f"append('{folder}/settings.json')") == ""
+    assert wall.error_of(f"append('{folder}/settings.local.json')") == "EROFS"
+    wall.close()
+
+
+def test_links_that_lead_round_or_to_everything_end_the_look(world: World) -> None:
+    for name, target in ((".amp", "."), (".codex", ".git"), (".qwen", ".zed"), (".zed", ".qwen")):
+        (world.main / name).symlink_to(target)
+    for number in range(30):
+        (world.main / ".vscode" / f"l{number}").symlink_to("../.vscode")
+    (world.main / ".exrc").symlink_to("..exrc")
+    world.write("..exrc", "")
+    found = tool_facts(world.main)
+    assert found["."] is found[".git"] is FactKind.UNREAD_TOOLS
+    assert {".amp", ".codex", ".qwen", ".zed", ".exrc", "..exrc"} <= found.keys()
+    assert len(found) < 60
+
+
+def test_what_the_settings_of_a_worktree_name_counts(world: World, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    world.write("tools/hooks/pre-commit", "")
+    world.write("tools/settings", "")
+    world.commit("four")
+    git("worktree", "add", "--detach", tree, cwd=world.main)
+    assert "tools/hooks/pre-commit" not in tool_facts(tree)
+    git("config", "core.hooksPath", "tools/hooks", cwd=world.main)
+    git("config", "include.path", str(tree / "tools/settings"), cwd=world.main)
+    assert {"tools/hooks/pre-commit", "tools/settings"} <= tool_facts(tree).keys()
+
+
+def test_the_tool_files_of_nested_checkouts_are_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = world.main / "nested"
+    git("init", inner)
+    wall = world.wall()
+    run(wall, world.main, "echo evil > nested/.envrc")
+    assert world.changed(world.end(wall)) == {"nested/.envrc": (None, b"evil\n")}
+    monkeypatch.setattr(facts, "_MAX_NESTED_TOOL_FILES", 0)
+    assert tool_facts(world.main)["."] is FactKind.UNREAD_TOOLS
+
+
+def test_a_root_that_comes_back_with_its_first_content_has_not_changed(world: World) -> None:
+    root = os.fsencode(world.main)
+    record = SessionBaseline(os.fsencode(world.state / "confine/agent/0"))
+    record.add([root])
+    world.write(".envrc", "two\n")
+    world.write(".mcp.json", "evil\n")
+    record.drop([root])
+    record.add([root])
+    world.write(".envrc", "one\n")
+    report = record.conclude(SessionEnd.ORDERLY)
+    assert report is not None
+    assert set(world.changed([report])) == {".mcp.json"}
+
+
+def test_a_moved_root_is_compared_with_what_it_was(world: World) -> None:
+    record = SessionBaseline(os.fsencode(world.state / "confine/agent/0"))
+    record.add([os.fsencode(world.main)])
+    world.write(".envrc", "two\n")
+    world.main = world.main.rename(world.home / "moved")
+    report = record.conclude(SessionEnd.ORDERLY)
+    assert report is not None
+    assert world.changed([report]) == {".envrc": (b"one\n", b"two\n")}
+
+
+def test_content_that_changes_before_it_is_kept_is_not_kept(world: World) -> None:
+    folder = os.fsencode(world.state / "confine/agent/0")
+    path = world.main / ".envrc"
+    fact = Fact(FactKind.TOOL_FILE, bytes(path), fingerprint_of(path))
+    path.write_text("other\n")
+    keep_contents(folder, [fact])
+    assert kept_content(folder, fact) is None
+    path.write_text("one\n")
+    keep_contents(folder, [fact])
+    assert kept_content(folder, fact) == b"one\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_new", "shown"),
+    [
+        (b"one\n", b"two\n", False, ["--- before", "+++ now", "@@ -1 +1 @@", "-one", "+two"]),
+        (b"one\n", b"one\n", False, ["(only its mode or the ends of lines have changed)"]),
+        (None, b"", True, ["(it is empty)"]),
+        (b"one\n", None, False, ["(it is a link, or too large to show; look at it with ls -l)"]),
+        (b"a\n" * 4000, b"b\n", False, ["-a"] * 4000 + ["+b"]),
+    ],
+)
+def test_what_changed_is_shown(
+    before: bytes | None, after: bytes | None, is_new: bool, shown: list[str]
+) -> None:
+    assert list(_diff(ToolFileChange(b"/p", "agent", before, after, is_new))) == shown
+
+
+def test_a_file_of_which_nothing_was_kept_is_not_shown_as_new() -> None:
+    lines = list(_diff(ToolFileChange(b"/p", "agent", None, b"two\n", is_new=False)))
+    assert lines[0].startswith("(what was there before was a link, or was not kept")
+    assert "--- /dev/null" not in lines
+
+
+def test_many_parts_of_an_index_are_read_in_part_and_reported(world: World) -> None:
+    git("update-index", "--split-index", cwd=world.main)
+    own = world.main / ".git"
+    (part,) = own.glob("sharedindex.*")
+    unread = Fact(FactKind.UNREAD, bytes(own))
+    assert unread not in find_facts(bytes(world.main)).facts
+    for number in range(100):
+        os.link(part, own / f"sharedindex.{number}")
+    assert unread in find_facts(bytes(world.main)).facts

@@ -19,6 +19,8 @@ from rootsd.wall.git.session_reports import (
     running_reports,
 )
 
+_MAX_COMPARED_LINES = 4000
+
 
 def show_changed(invocation: Invocation, *, is_look: bool) -> None:
     """Print each change as a diff. If a person looks, do not show it again."""
@@ -37,19 +39,32 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> None:
             with suppress(OSError):
                 mark_seen(report)
     if not shown:
-        output.message("No session has changed a file that tools run outside.")
+        output.message("There are no unreviewed changes in files that tools run outside.")
 
 
 def _diff(changed: ToolFileChange) -> Iterator[str]:
     if changed.after is None:
         yield "(it is a link, or too large to show; look at it with ls -l)"
         return
-    before = "/dev/null" if changed.before is None else "before"
+    if changed.before is None and not changed.is_new:
+        yield "(what was there before was a link, or was not kept; all that follows is there now)"
     old, new = changed.before or b"", changed.after
     if b"\0" in old + new:
         yield "(its content is no text)"
         return
+    lines = list(_compared(old, new, "/dev/null" if changed.is_new else "before"))
+    no_lines = (
+        "it is empty" if changed.is_new else "only its mode or the ends of lines have changed"
+    )
+    yield from lines or [f"({no_lines})"]
+
+
+def _compared(old: bytes, new: bytes, name: str) -> Iterator[str]:
     old_lines, new_lines = (
         each.decode("utf-8", "backslashreplace").splitlines() for each in (old, new)
     )
-    yield from difflib.unified_diff(old_lines, new_lines, before, "now", lineterm="")
+    if len(old_lines) + len(new_lines) <= _MAX_COMPARED_LINES:
+        yield from difflib.unified_diff(old_lines, new_lines, name, "now", lineterm="")
+    else:  # difflib would take minutes for what a program can write
+        yield from ("-" + line for line in old_lines)
+        yield from ("+" + line for line in new_lines)

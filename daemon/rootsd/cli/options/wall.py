@@ -19,7 +19,7 @@ _SWITCHES = {
     "--gpg": "let the program sign and decrypt with your keys",
     "--docker": "let the program use docker, which opens the whole machine",
     "--nested": "let the program make its own sandbox; this is weaker",
-    "--protect": "also keep files that git tracks and tools run read-only; git switch may fail",
+    "--protect": "also keep tracked files that tools run read-only; git switch leaves them old",
     "--no-protect": "let the program change git hooks and settings that run outside",
     "--static": "use only Landlock, no namespaces; a change of the roots needs a restart",
 }

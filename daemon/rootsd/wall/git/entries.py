@@ -5,6 +5,7 @@ A root is hostile, so reads are bounded, and no link is followed.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -66,7 +67,8 @@ def link_target(root: int, link: bytes) -> bytes | None:
         else:
             target = os.path.join(os.path.dirname(link), target)
         target = os.path.normpath(target)
-        return None if target.startswith((b"/", b"..")) else target
+        leads_out = target.startswith((b"/", b"../")) or target == b".."
+        return None if leads_out else target
     return None
 
 
@@ -80,6 +82,11 @@ def is_git_directory(root: int) -> bool:
 
 def names_below(root: int, folder: bytes, limit: int = _MAX_NAMES) -> list[bytes]:
     """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
+    return listed_below(root, folder, limit) or []
+
+
+def listed_below(root: int, folder: bytes, limit: int) -> list[bytes] | None:
+    """Return the names in a folder below `root`, at most `limit`; None if it cannot be listed."""
     with (
         suppress(OSError),
         closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
@@ -87,13 +94,21 @@ def names_below(root: int, folder: bytes, limit: int = _MAX_NAMES) -> list[bytes
     ):
         # A program may have made a million, and a revoke waits while this reads them.
         return sorted(entry.name for entry in islice(entries, limit))
-    return []
+    return None
 
 
 def read_below(root: int, path: bytes) -> bytes:
     """Return the beginning of a regular file below `root`; empty for anything else."""
     with suppress(OSError), closing(open_below(root, path)) as found:
-        if stat.S_ISREG(os.fstat(found).st_mode):
-            with open(b"/proc/self/fd/%d" % found, "rb") as file:
-                return file.read(CONFIG_CAP)
+        return read_regular(found, CONFIG_CAP)
     return b""
+
+
+def read_regular(found: int, limit: int) -> bytes:
+    """Return the beginning of a file that is open with O_PATH. Raises OSError if it is no file."""
+    if not stat.S_ISREG(os.fstat(found).st_mode):  # to open a FIFO takes for ever
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    # A program inside may hold a lease, for which an open waits 45 seconds otherwise.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(b"/proc/self/fd/%d" % found, flags), "rb") as file:
+        return file.read(limit)

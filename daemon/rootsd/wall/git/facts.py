@@ -13,6 +13,7 @@ its sentence in `describe`.
 * A file that git *obeys*, which sends git elsewhere or runs something: see `find_obeyed`. Most of
   these are protected if they exist, but nothing can be mounted on a name that does not.
 * A *tool file*, which an editor, an agent, or another tool runs or obeys: see `tool_files`.
+* A folder of tool files that rootsd could not *read* as a whole, so that a change may be there.
 * A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
   settings or hooks name programs. `git status` in the repository around it runs them.
 
@@ -37,10 +38,10 @@ from rootsd.core.record import Text
 from rootsd.disk.git_pointer import GIT
 from rootsd.disk.git_settings import program_settings, read_settings
 from rootsd.disk.links import final_path
-from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
+from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.entries import NodeKind
-from rootsd.wall.git.index import index_of_checkout, own_directory
+from rootsd.wall.git.index import common_directory_of, index_of_checkout, own_directory
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
 from rootsd.wall.system_calls import closing, open_below, open_path
@@ -62,6 +63,7 @@ _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_CHECKOUTS = 512
 _MAX_NAMES = 4096
+_MAX_NESTED_TOOL_FILES = 4096
 _MAX_SHOWN = 200
 
 
@@ -76,6 +78,7 @@ class FactKind(Enum):
     UNREAD = "git directory that was read in part"
     FIFO = "FIFO"
     TOOL_FILE = "file that tools run"
+    UNREAD_TOOLS = "files that tools run and that were not read"
 
 
 class Fact(NamedTuple):
@@ -107,6 +110,7 @@ def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
     for common in repositories:
         found.update(find_links(common))
         found.update(find_obeyed(common))
+    found.update(_nested_tool_files(place, repositories))
     found.update(_repositories_with_programs(place, repositories))
     return RootFacts(frozenset(found), repositories)
 
@@ -171,6 +175,8 @@ def describe(fact: Fact) -> str:
             return f"{path} is a FIFO, and git outside waits there for ever"
         case FactKind.TOOL_FILE:
             return f"{path} is new or has changed, and tools outside run or obey it"
+        case FactKind.UNREAD_TOOLS:
+            return f"{path} has files that tools outside run, and rootsd could not look at all"
         case FactKind.UNREAD:
             return f"{path} has so many entries that rootsd did not look at all of them"
 
@@ -188,8 +194,28 @@ def find_tool_files(root: int, place: bytes) -> Iterator[Fact]:
 
     A fact about another content is another fact. `root` is the folder at `place`, opened.
     """
-    for path, content in fingerprints(root):
-        yield Fact(FactKind.TOOL_FILE, place + b"/" + path, content)
+    for path, content in fingerprints(root, place):
+        full = os.path.normpath(place + b"/" + path)
+        if content is None:
+            yield Fact(FactKind.UNREAD_TOOLS, full)
+        else:
+            yield Fact(FactKind.TOOL_FILE, full, content)
+
+
+def _nested_tool_files(place: bytes, repositories: Iterable[bytes]) -> Iterator[Fact]:
+    """Yield the tool files in the checkouts of nested repositories, up to a limit in all."""
+    checkouts = (os.path.dirname(each) for each in repositories if os.path.basename(each) == GIT)
+    tool_files = (
+        fact for each in checkouts if each != place for fact in _tool_files_in_checkout(each)
+    )
+    yield from islice(tool_files, _MAX_NESTED_TOOL_FILES)
+    if next(tool_files, None) is not None:
+        yield Fact(FactKind.UNREAD_TOOLS, place)
+
+
+def _tool_files_in_checkout(checkout: bytes) -> Iterator[Fact]:
+    with suppress(OSError), closing(open_path(checkout, os.O_DIRECTORY)) as root:
+        yield from find_tool_files(root, checkout)
 
 
 # Files that git obeys
@@ -225,7 +251,7 @@ def _obeyed_in(own: bytes) -> Iterator[bytes]:
     for folder in (own, *_worktrees_of(own)):
         if not _is_harmless(folder + _WORKTREE_SETTINGS):
             yield folder + _WORKTREE_SETTINGS
-        if folder != own and _common_of(folder) != final_path(own):
+        if folder != own and common_directory_of(folder) != final_path(own):
             yield folder + _COMMON
 
 
@@ -331,7 +357,10 @@ def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> 
         if checkout in known:
             continue
         known.add(checkout)
-        for path, is_gitlink in index_of_checkout(checkout):
+        index = index_of_checkout(checkout)
+        if not index.is_whole:
+            yield Fact(FactKind.UNREAD, checkout + b"/" + GIT)
+        for path, is_gitlink in index.paths:
             if not is_gitlink:
                 continue
             inner = os.path.normpath(checkout + b"/" + path)
@@ -345,7 +374,7 @@ def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> 
 
 def _programs_of(own: bytes) -> list[str]:
     """Return the settings and hooks of a git directory that name programs, sorted."""
-    common = _common_of(own)
+    common = common_directory_of(own)
     found = {
         f"hooks/{os.fsdecode(name)}"
         for name in names_in(common + b"/hooks")
@@ -358,12 +387,6 @@ def _programs_of(own: bytes) -> list[str]:
         if text and len(text) == CONFIG_CAP:
             found.add(f"settings beyond the first {CONFIG_CAP} bytes, which were not read")
     return sorted(found)
-
-
-def _common_of(own: bytes) -> bytes:
-    """Return where a git directory takes its settings from; see gitrepository-layout(5)."""
-    name = (read_small(own + b"/commondir", REF_CAP) or b"").rstrip(b"\r\n")
-    return final_path(os.path.join(own, name.split(b"\0")[0]))
 
 
 def _is_hook(own: bytes, name: bytes) -> bool:

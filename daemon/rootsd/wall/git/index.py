@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rootsd.disk.git_pointer import GIT, find_git_directory
 from rootsd.disk.links import final_path
-from rootsd.disk.reader import read_small
+from rootsd.disk.reader import REF_CAP, read_small
 
 _MAGIC = b"DIRC"
 _KIND, _GITLINK = 0xF0, 0xE0  # in the second last byte of a mode
@@ -26,7 +26,7 @@ _KIND_AT, _HASH_AT = 26, 40
 _HASH_SIZES = (20, 32)
 _EXTENDED, _COMPRESSED = 0x4000, 4
 _FIRST_LETTERS, _REQUIRED_EXTENSIONS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", (b"link", b"sdir")
-_MAX_BYTES = 64 << 20
+_MAX_BYTES, _MAX_PARTS = 64 << 20, 64
 _EXTENSION_SIZE = 8  # without its content
 _HEADER = struct.Struct(">4sII")
 _FLAGS = struct.Struct(">H")
@@ -64,17 +64,28 @@ def read_index(data: bytes) -> list[IndexedPath]:
     return found
 
 
-def index_of_checkout(checkout: bytes) -> list[IndexedPath]:
+class CheckoutIndex(NamedTuple):
+    """What the index of a checkout has. `is_whole` is false if there is more than was read."""
+
+    paths: list[IndexedPath]
+    is_whole: bool = True
+
+
+def index_of_checkout(checkout: bytes) -> CheckoutIndex:
     """Return what the index of a checkout has, also in the parts that `sharedindex` files have."""
     own = own_directory(checkout)
     if own is None:
-        return []
+        return CheckoutIndex([])
     found: list[IndexedPath] = []
-    for name in (b"index", *_shared_parts(own)):
-        data = read_small(final_path(own + b"/" + name), _MAX_BYTES)
+    left = _MAX_BYTES
+    for count, name in enumerate((b"index", *_shared_parts(own))):
+        data = read_small(final_path(own + b"/" + name), left) or b""
+        left -= len(data)
         with suppress(DamagedIndex):  # then git reads nothing from it either
-            found += read_index(data or b"")
-    return found
+            found += read_index(data)
+        if not left or count == _MAX_PARTS:  # a program can make a million parts of one file
+            return CheckoutIndex(found, is_whole=False)
+    return CheckoutIndex(found)
 
 
 def own_directory(checkout: bytes) -> bytes | None:
@@ -86,6 +97,12 @@ def own_directory(checkout: bytes) -> bytes | None:
         return find_git_directory(checkout)
     except OSError:
         return None
+
+
+def common_directory_of(own: bytes) -> bytes:
+    """Return where a git directory takes its settings from; see gitrepository-layout(5)."""
+    name = (read_small(own + b"/commondir", REF_CAP) or b"").rstrip(b"\r\n")
+    return final_path(os.path.join(own, name.split(b"\0")[0]))
 
 
 def _shared_parts(own: bytes) -> list[bytes]:

@@ -12,23 +12,26 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from rootsd.wall.git.facts import Fact, FactKind, names_in
-from rootsd.wall.git.tool_files import digest_of
+from rootsd.wall.git.tool_files import digest, digest_of
 from rootsd.wall.system_calls import closing, open_path
 
 _CONTENTS = b"/changes/contents/"
-_MAX_KEPT_BYTES = 1 << 20
+_MAX_KEPT_BYTES, _MAX_KEPT_IN_ALL = 1 << 20, 64 << 20
 
 
 def keep_contents(folder: bytes, facts: Iterable[Fact]) -> None:
     """Keep what the files of these facts have now, in the folder of a wall. Raises OSError."""
+    left = _MAX_KEPT_IN_ALL
     for fact in facts:
         place = _place(folder, fact)
-        if place is None or os.path.exists(place):
+        if place is None or os.path.exists(place) or left < 0:
             continue
-        if (content := read_content(fact.path)) is not None:
+        content = read_content(fact.path)
+        # A program that has the root already may have changed the file since.
+        if content is not None and digest(content) == digest_of(fact.value):
             os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
             with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-                file.write(content)
+                left -= file.write(content)
 
 
 def kept_content(folder: bytes, fact: Fact) -> bytes | None:

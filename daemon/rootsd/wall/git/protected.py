@@ -99,9 +99,8 @@ def find_protected(
         case _:
             if is_git_directory(root):
                 _add_git_directory(found, where, b"")
-    for name in tool_names(root):
-        for path in untracked_parts(root, name, writable):
-            _add(found, root, path, Protection.READ_ONLY)
+    for path in untracked_parts(root, tool_names(root, place), writable):
+        _add(found, root, path, Protection.READ_ONLY)
     return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
 
 
@@ -168,14 +167,17 @@ def _is_open_worktree(where: _OpenRoot, own: bytes) -> bool:
 
 def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
     """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
-    for name in names_below(root, group):
-        folder = group + b"/" + name
-        if kind_below(root, folder) is not NodeKind.FOLDER:
-            continue
-        if kind_below(root, folder + b"/HEAD") is not None:
-            yield folder
-        else:
-            yield from git_directories_below(root, folder)
+    waiting = [group]  # no recursion: a program can make folders deeper than Python allows
+    while waiting:
+        above = waiting.pop()
+        for name in names_below(root, above):
+            folder = above + b"/" + name
+            if kind_below(root, folder) is not NodeKind.FOLDER:
+                continue
+            if kind_below(root, folder + b"/HEAD") is not None:
+                yield folder
+            else:
+                waiting.append(folder)
 
 
 def _add(

@@ -93,7 +93,7 @@ class SessionChanges:
         with ExitStack() as stack:
             opened = stack.enter_context(closing(open_path(root, os.O_DIRECTORY)))
             folders = []
-            for folder, names in islice(tool_folders(opened).items(), _MAX_WATCHED_FOLDERS):
+            for folder, names in islice(tool_folders(opened, root).items(), _MAX_WATCHED_FOLDERS):
                 with suppress(OSError):
                     fd = stack.enter_context(closing(open_below(opened, folder, os.O_DIRECTORY)))
                     folders.append((fd, dict.fromkeys(names, folder)))

@@ -147,6 +147,8 @@ class SessionReport(NamedTuple):
             yield f"{who} and run outside: {shown}{more}; rootsd review --changed"
 
     def _sentence(self, finding: Finding) -> str:
+        if finding.fact.kind is FactKind.UNREAD_TOOLS:
+            return f"{describe(finding.fact)}, so it cannot tell what {self.program} changed there"
         makers = _makers(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
         who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
@@ -240,11 +242,7 @@ class SessionBaseline:
         """Keep facts that were seen early. Raises OSError."""
         known = {*self._found}.union(*(each.facts for each in self._roots.values()))
         if new := [each for each in facts if each not in known and self._is_of_session(each)]:
-            again = {each.path for each in new if each.kind is FactKind.TOOL_FILE}
-            for old in [each for each in self._found if each.path in again]:
-                if old.kind is FactKind.TOOL_FILE:  # only its last content matters
-                    del self._found[old]
-            self._found.update(dict.fromkeys(new))
+            self._find(new)
             self._write()
 
     def report_now(self) -> SessionReport:
@@ -326,12 +324,21 @@ class SessionBaseline:
                     each._replace(path=place + each.path[len(root) :]) for each in facts
                 )
                 self._remember(known)
+                self._note_contents(facts)
             new = {
                 fact
-                for fact in find_facts(place, known).facts - facts
-                if self._is_of_session(fact)
+                for fact in find_facts(place, known).facts
+                if (fact not in facts or fact.kind is FactKind.UNREAD_TOOLS)
+                and self._is_of_session(fact)
             }
-            self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
+            self._find(sorted(new, key=lambda fact: fact.path))
+
+    def _find(self, new: Collection[Fact]) -> None:
+        again = {each.path for each in new if each.kind is FactKind.TOOL_FILE}
+        for old in [each for each in self._found if each.path in again]:
+            if old.kind is FactKind.TOOL_FILE:  # only its last content matters
+                del self._found[old]
+        self._found.update(dict.fromkeys(new))
 
     def _place_now(self, root: bytes) -> bytes:
         """Return the path that the folder of a root has now. Raises OSError if it has none."""
@@ -359,7 +366,13 @@ class SessionBaseline:
         return is_removable(fact) and self._is_in_known_repository(fact)
 
     def _is_of_session(self, fact: Fact) -> bool:
-        """Return whether a new fact counts: a new repository has settings, as each one has."""
+        """Return whether a new fact counts.
+
+        A new repository has settings, as each one has. A tool file may have its first content
+        again, when a root comes back.
+        """
+        if fact.kind is FactKind.TOOL_FILE:
+            return self._before.get(fact.path) != fact.value
         return fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
 
     def _is_in_known_repository(self, fact: Fact) -> bool:
@@ -485,13 +498,15 @@ def mark_seen(report: SessionReport) -> None:
 class ToolFileChange(NamedTuple):
     """A tool file that a session made or changed, with its content before and now.
 
-    A content is None if there was no file, if the file is a link, or if it is large.
+    A content is None if there was no file, if the file is a link, or if it is large. `is_new` says
+    that nothing was there before.
     """
 
     path: bytes
     makers: str
     before: bytes | None
     after: bytes | None
+    is_new: bool
 
 
 def running_reports(walls: bytes) -> Iterator[SessionReport]:
@@ -507,7 +522,8 @@ def changed_files(report: SessionReport) -> Iterator[ToolFileChange]:
         if each.fact.kind is FactKind.TOOL_FILE:
             before = kept_content(report.wall, each.fact._replace(value=each.before))
             makers = _makers(report.program, each.others)
-            yield ToolFileChange(each.fact.path, makers, before, read_content(each.fact.path))
+            after = read_content(each.fact.path)
+            yield ToolFileChange(each.fact.path, makers, before, after, not each.before)
 
 
 def _forget_unused_contents(folder: bytes) -> None:

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from rootsd.wall.git.facts import Fact, FactKind, read_link
-from rootsd.wall.git.tool_files import fingerprint
+from rootsd.wall.git.tool_files import fingerprint, is_unread
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_COPIED_BYTES = 64 << 20
@@ -38,12 +38,14 @@ def still_holds(fact: Fact) -> bool:
         case FactKind.TOOL_FILE:
             folder, name = os.path.split(fact.path)
             with suppress(OSError), closing(open_path(folder, os.O_DIRECTORY)) as above:
-                return fingerprint(above, name) == fact.value
+                # The content was not known then, so that of now says nothing.
+                return fingerprint(above, name) == fact.value or is_unread(fact.value)
             return False
         case (
             FactKind.PROGRAMS
             | FactKind.OBEYED
             | FactKind.UNREAD
+            | FactKind.UNREAD_TOOLS
             | FactKind.FIFO
             | FactKind.COMMANDS
         ):

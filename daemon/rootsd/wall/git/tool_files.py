@@ -15,19 +15,29 @@ does not run.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
 
 from rootsd.agents import project_files
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.disk.git_settings import read_settings
-from rootsd.wall.git.entries import NodeKind, kind_below, link_target, names_below, read_below
-from rootsd.wall.git.index import index_of_checkout
+from rootsd.disk.links import final_path
+from rootsd.disk.reader import CONFIG_CAP, read_small
+from rootsd.wall.git.entries import (
+    NodeKind,
+    kind_below,
+    link_target,
+    listed_below,
+    reach,
+    read_regular,
+)
+from rootsd.wall.git.index import common_directory_of, index_of_checkout, own_directory
 from rootsd.wall.git.name_watch import ANY_NAME
 from rootsd.wall.system_calls import closing, open_below
 
@@ -43,18 +53,22 @@ TOOL_FILES = (
 )
 # Git runs hooks from this folder, and reads these files as settings.
 _SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
-_MAX_FILES, _MAX_DEPTH = 1024, 8
-_MAX_HASHED_BYTES = 1 << 22
+_MAX_ENTRIES, _MAX_FILES = 1024, 4096  # at each name; of all names
+_MAX_LINKS = 8
+_MAX_PATH_BYTES = 2048
+_MAX_HASHED_BYTES = 1 << 18
+_UNREAD = b"unread "
 
 
-def tool_names(root: int) -> list[bytes]:
+def tool_names(root: int, place: bytes) -> list[bytes]:
     """Return the files and folders in an open root that tools run or obey, if they exist.
 
-    For a link, what it leads to in the root is one of them, too.
+    `place` is the path of the root. A link, also one on the way to such a name, is one of them
+    itself, and so is what it leads to in the root.
     """
-    found = dict.fromkeys((*TOOL_FILES, *_named_by_settings(root)))
-    for name in [*found]:
-        found.update(dict.fromkeys(_targets(root, name)))
+    found = dict[bytes, None]()
+    for name in (*TOOL_FILES, *_named_by_settings(root, place)):
+        found.update(dict.fromkeys(_on_the_way(root, name)))
     return [*found]
 
 
@@ -63,116 +77,176 @@ def tool_files_that_git_tracks(root: int, place: bytes) -> frozenset[bytes]:
 
     `place` is the path of the root. Without an index that git can read, there are none.
     """
-    names = tool_names(root)
-    paths = (entry.path for entry in index_of_checkout(place))
-    return frozenset(path for path in paths if any(contains(name, path) for name in names))
+    names = tool_names(root, place)
+    tops = {name.partition(b"/")[0] for name in names}
+    paths = (entry.path for entry in index_of_checkout(place).paths)
+    inside = (path for path in paths if path.partition(b"/")[0] in tops)
+    return frozenset(path for path in inside if any(contains(name, path) for name in names))
 
 
-def untracked_parts(root: int, name: bytes, tracked: Collection[bytes]) -> Iterator[bytes]:
-    """Yield the parts of a tool file or folder that git does not write: all, or what is in it."""
-    if name in tracked:
-        return
-    if not any(path.startswith(name + b"/") for path in tracked):
-        yield name
-    else:
-        for child in names_below(root, name):
-            yield from untracked_parts(root, name + b"/" + child, tracked)
+def untracked_parts(
+    root: int, names: Iterable[bytes], tracked: Collection[bytes]
+) -> Iterator[bytes]:
+    """Yield the parts of tool files and folders that git does not write: all, or what is in it."""
+    folders = {above for path in tracked for above in _folders_above(path)}
+    waiting = [*names]
+    while waiting:
+        name = waiting.pop()
+        if name in tracked:
+            continue
+        inside = listed_below(root, name, _MAX_ENTRIES) if name in folders else None
+        if inside is None or len(name) > _MAX_PATH_BYTES:
+            yield name
+        else:
+            waiting += [name + b"/" + child for child in inside]
 
 
-def fingerprints(root: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each tool file that exists in an open root, and a text that stands for its content."""
-    found = (path for name in tool_names(root) for path in _files_at(root, name))
-    for path in dict.fromkeys(islice(found, _MAX_FILES)):
-        with suppress(OSError):
-            yield path, fingerprint(root, path)
+def fingerprints(root: int, place: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield each tool file that exists in an open root, and a text that stands for its content.
+
+    For a file or folder at which this did not look, or not at all that is in it, yield None.
+    """
+    seen = set[bytes]()
+    # Folders last: a program can fill them with files until the limit.
+    names = sorted(
+        tool_names(root, place), key=lambda name: kind_below(root, name) is NodeKind.FOLDER
+    )
+    for name in names:
+        for path, kind in _entries_at(root, name):
+            if path in seen or kind is NodeKind.FOLDER:
+                continue
+            seen.add(path)
+            if len(seen) > _MAX_FILES:
+                yield name, None
+                break
+            if kind is None:
+                yield path, None
+                continue
+            with suppress(OSError):
+                yield path, fingerprint(root, path)
 
 
 def fingerprint(root: int, path: bytes) -> bytes:
     """Return a text that changes with the content and the mode of a file, or the target of a link.
 
-    Raises OSError if the file is gone.
+    For a file that is large or cannot be read, it changes also if only its times change. Raises
+    OSError if there is no file or link.
     """
     with closing(open_below(root, path, os.O_NOFOLLOW)) as found:
         status = os.fstat(found)
         if stat.S_ISLNK(status.st_mode):
             return b"link " + os.readlink(b"", dir_fd=found)
-        with open(b"/proc/self/fd/%d" % found, "rb") as file:
-            digest = hashlib.blake2b(file.read(_MAX_HASHED_BYTES), digest_size=16)
-    kind = b"program" if status.st_mode & 0o111 else b"file"
-    return b"%s %d %s" % (kind, status.st_size, digest.hexdigest().encode())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        kind = b"program" if status.st_mode & 0o111 else b"file"
+        if status.st_size <= _MAX_HASHED_BYTES:
+            with suppress(OSError):
+                content = digest(read_regular(found, _MAX_HASHED_BYTES))
+                return b"%s %d %s" % (kind, status.st_size, content)
+    mark = (status.st_size, status.st_ino, status.st_ctime_ns)
+    return _UNREAD + b"%s %d %d %d" % (kind, *mark)
 
 
-def tool_folders(root: int) -> dict[bytes, set[bytes]]:
+def tool_folders(root: int, place: bytes) -> dict[bytes, set[bytes]]:
     """Return the folders in an open root that have tool files, or may get some, by path.
 
     Each has the names in it that matter; ANY_NAME stands for all.
     """
     found: dict[bytes, set[bytes]] = {}
-    for name in tool_names(root):
+    for name in tool_names(root, place):
         above, last = os.path.split(name)
         if not above or kind_below(root, above) is NodeKind.FOLDER:
             found.setdefault(above or b".", set()).add(last)
-        for folder in _folders_at(root, name):
-            found.setdefault(folder, set()).add(ANY_NAME)
+        for folder, kind in _entries_at(root, name):
+            if kind is NodeKind.FOLDER:
+                found.setdefault(folder, set()).add(ANY_NAME)
     return found
 
 
-def _folders_at(root: int, name: bytes, depth: int = _MAX_DEPTH) -> Iterator[bytes]:
-    if depth and kind_below(root, name) is NodeKind.FOLDER:
-        yield name
-        for child in names_below(root, name):
-            yield from _folders_at(root, name + b"/" + child, depth - 1)
+def digest(content: bytes) -> bytes:
+    """Return the digest of a content, in a fingerprint."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+
+
+def is_unread(fingerprint: bytes) -> bool:
+    """Return whether a fingerprint is that of a file whose content is not known."""
+    return fingerprint.startswith(_UNREAD)
 
 
 def digest_of(fingerprint: bytes) -> bytes:
-    """Return the digest in a fingerprint; nothing for that of a link."""
+    """Return the digest in a fingerprint; nothing for that of a link or a file not read."""
     words = fingerprint.split(b" ")
-    return words[-1] if words[0] != b"link" else b""
+    return words[-1] if words[0] in (b"file", b"program") else b""
 
 
-def _targets(root: int, name: bytes) -> Iterator[bytes]:
-    """Yield what the links at `name` lead to, one after the other."""
-    for _ in range(_MAX_DEPTH):
-        if kind_below(root, name) is not NodeKind.LINK:
-            return
-        target = link_target(root, name)
+def _on_the_way(root: int, name: bytes) -> Iterator[bytes]:
+    """Yield the links on the way to `name`, one after the other, and where they end."""
+    for _ in range(_MAX_LINKS):
+        reached, kind = reach(root, name)
+        if kind is not NodeKind.LINK:
+            break
+        yield reached
+        target = link_target(root, reached)
         if target is None:
             return
-        yield target
-        name = target
+        name = os.path.normpath(target + name[len(reached) :])
+    yield name
 
 
-def _files_at(root: int, name: bytes, depth: int = _MAX_DEPTH) -> Iterator[bytes]:
-    """Yield a file, the files in a folder, and the files to which a link leads in the root."""
-    inside: Iterable[bytes] = ()
-    match kind_below(root, name):
-        case NodeKind.FILE:
-            yield name
-        case NodeKind.LINK:
-            yield name
-            target = link_target(root, name)
-            inside = () if target is None else (target,)
-        case NodeKind.FOLDER:
-            inside = (name + b"/" + child for child in names_below(root, name))
-        case NodeKind.OTHER | None:
-            pass
-    if depth:
-        for each in inside:
-            yield from _files_at(root, each, depth - 1)
+def _entries_at(root: int, name: bytes) -> Iterator[tuple[bytes, NodeKind | None]]:
+    """Yield a file, a link, or a folder with all that is in it and to which links in it lead.
+
+    The kind is None for a folder of which a part was left out: it has too much, lies too deep, or
+    cannot be listed. A link may lead to the root itself, or to the git directory, which everything
+    changes.
+    """
+    waiting, seen, left = deque([name]), {name}, _MAX_ENTRIES
+    while waiting:
+        path = waiting.popleft()
+        kind = kind_below(root, path)
+        inside: list[bytes] = []
+        if kind is NodeKind.LINK:
+            yield path, kind
+            target = link_target(root, path)
+            inside = [] if target is None else [target]
+        elif kind is NodeKind.FILE:
+            yield path, kind
+        elif kind is NodeKind.FOLDER:
+            is_left_out = path in (b".", GIT) or len(path) > _MAX_PATH_BYTES
+            listed = None if is_left_out else listed_below(root, path, left + 1)
+            if listed is None or len(listed) > left:
+                yield path, None
+            if listed is not None:
+                yield path, kind
+                inside = [path + b"/" + child for child in listed[:left]]
+        new = [each for each in inside if each not in seen]
+        left = max(left - len(new), 0)
+        seen.update(new)
+        waiting += new
 
 
-def _named_by_settings(root: int) -> Iterator[bytes]:
+def _folders_above(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
+
+
+def _named_by_settings(root: int, place: bytes) -> Iterator[bytes]:
     """Yield the files and folders in the root that the repository's settings name."""
-    for file in (b"config", b"config.worktree"):
-        for key, value in read_settings(read_below(root, GIT + b"/" + file).replace(b"\0", b"")):
+    own = own_directory(place)
+    if own is None:
+        return
+    for file in (common_directory_of(own) + b"/config", own + b"/config.worktree"):
+        text = read_small(final_path(file), CONFIG_CAP) or b""
+        for key, value in read_settings(text.replace(b"\0", b"")):
             words = value.lstrip(b"!").split()
             if not words:
                 continue
             names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
-            path = value if names_path else words[0]
-            for each in (path, os.path.join(GIT, path)):
-                inside = os.path.normpath(each)
-                if inside.startswith((b"/", b"..")) or inside in (b".", GIT):
+            path = os.path.expanduser(value if names_path else words[0])
+            for above in (place, os.path.dirname(file)):
+                full = os.path.normpath(os.path.join(above, path))
+                inside = full[len(place) + 1 :]
+                if not full.startswith(place + b"/") or inside == GIT:
                     continue
                 if names_path or _is_program(root, inside):
                     yield inside

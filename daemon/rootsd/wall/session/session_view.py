@@ -183,8 +183,9 @@ def open_parts(
             yield "--no-protect: files that git, editors, and agents run outside are writable"
         case ProtectionPolicy.UNTRACKED:
             yield (
-                "files that git tracks and tools run, such as .envrc and .husky/pre-commit, are"
-                " writable, and run at your next commit; rootsd reports changes (--protect)"
+                "files that git tracks and tools outside run, such as .envrc and .husky/pre-commit"
+                ", are writable, and a hook runs at your next commit; rootsd reports changes"
+                " (--protect)"
             )
         case ProtectionPolicy.ALL:
             pass
