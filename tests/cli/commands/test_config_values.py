@@ -34,7 +34,7 @@ def file(rootsd_dir: Path, home: Path) -> Path:
 def test_get_prints_the_value_in_the_file_or_the_default(shell: Shell, file: Path) -> None:
     assert shell.run("config", "get", "sessions.max_connections").out == "9\n"
     assert shell.run("config", "get", "sessions.max_connections_per_process").out == "64\n"
-    assert shell.run("config", "get", "confine.protect").out == "true\n"
+    assert shell.run("config", "get", "confine.network").out == "true\n"
     assert shell.run("config", "get", GUARD).out == "agents\n"
 
 
