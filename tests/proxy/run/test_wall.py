@@ -149,8 +149,8 @@ def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_propos
         assert session["given"][0]["roots"] == 1
         for name, said in (("NOTE", "appended"), (".git/config", "refused")):
             assert client.call(name, "append", str(person.parent / "alpha" / name)) == said
-    until(lambda: call(SessionsQuery())["items"] == [])
-    assert call(SessionsQuery(SessionView.HISTORY))["items"][-1]["end"] == "left"
+    until(lambda: call(SessionsQuery(SessionView.HISTORY))["items"][-1]["end"] == "left")
+    assert call(SessionsQuery())["items"] == []
 
 
 _SHORT_GRACE = """
