@@ -359,8 +359,8 @@ def test_many_files_do_not_hide_a_change_and_are_reported(
     assert {".envrc", ".husky/pre-commit"} <= world.changed(reports).keys()
     (sentence,) = (each for each in reports[0].sentences() if "could not look" in each)
     assert sentence == (
-        f"{world.main}/.amp has files that tools outside run, and rootsd could not look at all, so"
-        " it cannot tell what agent changed there"
+        f"rootsd could not look at everything that tools outside run in {world.main}/.amp, so it"
+        " cannot tell what agent changed there"
     )
     wall = world.wall()  # it is told again: a program can change what nobody looks at
     assert [each.fact.kind for each in world.end(wall)[-1].findings] == [FactKind.UNREAD_TOOLS]
@@ -416,11 +416,14 @@ def test_a_folder_or_file_that_cannot_be_read_is_not_left_out(world: World) -> N
     world.main.chmod(0o755)
     (world.main / ".husky").chmod(0o311)
     (world.main / ".envrc").chmod(0)
+    world.write(".claude/settings.json", "{}")
+    (world.main / ".claude").chmod(0o600)
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
     words = [*drop, sys.executable, "-c", UNLISTED, str(world.main)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     shown = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
     assert "(b'.husky', None)" in shown
+    assert "(b'.claude', None)" in shown
     assert "(b'.envrc', b'unread file 4 " in shown
     assert "(b'.mcp.json', b'file 5 " in shown  # control
 
@@ -549,3 +552,41 @@ def test_many_parts_of_an_index_are_read_in_part_and_reported(world: World) -> N
     for number in range(100):
         os.link(part, own / f"sharedindex.{number}")
     assert unread in find_facts(bytes(world.main)).facts
+
+
+def test_another_session_cannot_make_a_report_go_away(world: World) -> None:
+    wall = world.wall()
+    run(wall, world.main, "echo evil >> .envrc")
+    world.end(wall)
+    wall = world.wall()
+    run(wall, world.main, "git checkout -q .envrc")
+    with (world.state / "confine/agent/0/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as `rootsd confine` holds it
+        left_behind(world.walls).mark_seen()  # the person looks now, and there is nothing to see
+    run(wall, world.main, "echo evil >> .envrc")
+    world.end(wall)
+    assert [each.partition(";")[0] for each in left_behind(world.walls).sentences] == [
+        f"changed by agent and run outside: {world.main}/.envrc"
+    ]
+    git("checkout", ".envrc", cwd=world.main)
+    left_behind(world.walls).mark_seen()  # control: no session runs
+    assert read_reports(world.walls) == []
+
+
+def test_new_folders_beside_tracked_files_survive_git_config_outside(world: World) -> None:
+    world.write("local", "mine\n")
+    wall = world.wall()
+    run(wall, world.main, "mkdir .vscode/deep; echo t > .vscode/deep/tasks.json")
+    run(wall, world.main, "git rm -rq --cached .husky")
+    wall.run(f"os.chdir('{world.main}')")
+    git("config", "core.hooksPath", "hooks", cwd=world.main)
+    until(lambda: wall.error_of(f"append('{world.main}/.git/config')") == "EROFS")
+    assert "file" in wall.run("result = os.listdir('.')")
+    git("config", "core.hooksPath", "local", cwd=world.main)
+    until(lambda: wall.error_of("append('local')") == "EROFS")
+    assert "file" in wall.run("result = os.listdir('.')")
+    # Control: a new folder that git does not write is closed, and the working directory is lost.
+    run(wall, world.main, "mkdir hooks; echo x > hooks/pre-commit")
+    git("config", "core.hooksPath", "hooks", cwd=world.main)
+    until(lambda: wall.error_of("os.listdir('.')") != "")
+    wall.close()

@@ -44,6 +44,17 @@ def kind_below(root: int, path: bytes) -> NodeKind | None:
     return NodeKind.FILE if stat.S_ISREG(mode) else NodeKind.OTHER
 
 
+def is_closed(root: int, path: bytes) -> bool:
+    """Return whether a folder above `path` does not let this user look at what is in it."""
+    try:
+        with closing(open_below(root, path, os.O_NOFOLLOW)):
+            return False
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
 def reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
     """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
     above, kind = b"", None

@@ -127,7 +127,9 @@ def find_links(
         entries = _entries(top) if folders is None else _entries_of(top, folders)
         for path, kind, is_hard in islice(entries, limit):
             full = os.path.normpath(common + b"/" + path)
-            if kind is NodeKind.LINK:
+            if kind is None:
+                yield Fact(FactKind.UNREAD, full)
+            elif kind is NodeKind.LINK:
                 target = read_link(full)
                 if target is not None and _leads_out(common, full):
                     yield Fact(FactKind.LINK, full, target)
@@ -178,7 +180,7 @@ def describe(fact: Fact) -> str:
         case FactKind.UNREAD_TOOLS:
             return f"{path} has files that tools outside run, and rootsd could not look at all"
         case FactKind.UNREAD:
-            return f"{path} has so many entries that rootsd did not look at all of them"
+            return f"{path} has entries at which rootsd did not look"
 
 
 def _replaced_git(place: bytes) -> Iterator[Fact]:
@@ -290,7 +292,7 @@ def _rebase_commands(folder: bytes) -> Iterator[Fact]:
 # Links
 
 
-def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
+def _entries(top: int) -> Iterator[tuple[bytes, NodeKind | None, bool]]:
     """Yield the entries of an open git directory, but not the objects in their 256 folders."""
     waiting = deque([b"."])
     while waiting:
@@ -303,27 +305,40 @@ def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
                 waiting.append(path)
 
 
-def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, NodeKind, bool]]:
+def _entries_of(
+    top: int, folders: Iterable[bytes]
+) -> Iterator[tuple[bytes, NodeKind | None, bool]]:
     """Yield the entries of folders: the path, the kind, and whether it is a hard link.
 
-    Of other kinds than folders, files, and links, only FIFOs are among them.
+    Of other kinds than folders, files, and links, only FIFOs are among them. The kind is None for
+    a folder that cannot be listed: git may still use the names in it.
     """
     for folder in folders:
-        with (
-            suppress(OSError),
-            closing(open_below(top, folder, os.O_DIRECTORY)) as fd,
-            os.scandir(b"/proc/self/fd/%d" % fd) as entries,
-        ):
-            for entry in entries:
-                path = entry.name if folder == b"." else folder + b"/" + entry.name
-                if entry.is_symlink():
-                    yield path, NodeKind.LINK, False
-                elif entry.is_dir(follow_symlinks=False):
-                    yield path, NodeKind.FOLDER, False
-                elif entry.is_file(follow_symlinks=False):
-                    yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
-                elif stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode):
-                    yield path, NodeKind.OTHER, False  # git itself makes sockets, but no FIFOs
+        try:
+            with (
+                closing(open_below(top, folder, os.O_DIRECTORY)) as fd,
+                os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+            ):
+                yield from _kinds_of(folder, entries)
+        except PermissionError:
+            yield folder, None, False
+        except OSError:
+            pass
+
+
+def _kinds_of(
+    folder: bytes, entries: Iterable[os.DirEntry[bytes]]
+) -> Iterator[tuple[bytes, NodeKind, bool]]:
+    for entry in entries:
+        path = entry.name if folder == b"." else folder + b"/" + entry.name
+        if entry.is_symlink():
+            yield path, NodeKind.LINK, False
+        elif entry.is_dir(follow_symlinks=False):
+            yield path, NodeKind.FOLDER, False
+        elif entry.is_file(follow_symlinks=False):
+            yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
+        elif stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode):
+            yield path, NodeKind.OTHER, False  # git itself makes sockets, but no FIFOs
 
 
 def _is_object(path: bytes) -> bool:

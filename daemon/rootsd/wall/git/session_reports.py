@@ -130,9 +130,12 @@ class SessionReport(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Return the findings for people, with what to do."""
-        changed = [each for each in self.findings if each.fact.kind is FactKind.TOOL_FILE]
-        others = [each for each in self.findings if each.fact.kind is not FactKind.TOOL_FILE]
-        return [*self._changed(changed), *map(self._sentence, others)]
+        of_tools = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)
+        changed, unread = (
+            [each for each in self.findings if each.fact.kind is kind] for kind in of_tools
+        )
+        others = (each for each in self.findings if each.fact.kind not in of_tools)
+        return [*self._changed(changed), *self._unread(unread), *map(self._sentence, others)]
 
     def _changed(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield one sentence about the files that tools run, or none."""
@@ -141,14 +144,17 @@ class SessionReport(NamedTuple):
             who = f"changed by {_makers(self.program, others)}"
             if self.end is SessionEnd.KILLED:
                 who = f"changed while {self.program} ran, or since it was killed,"
-            paths = [safe_label(each.fact.path, limit=None) for each in findings]
-            shown = ", ".join(paths[:_MAX_NAMED])
-            more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-            yield f"{who} and run outside: {shown}{more}; rootsd review --changed"
+            yield f"{who} and run outside: {_paths_of(findings)}; rootsd review --changed"
+
+    def _unread(self, findings: Sequence[Finding]) -> Iterator[str]:
+        """Yield one sentence about the files that tools run and that were not read, or none."""
+        if findings:
+            yield (
+                "rootsd could not look at everything that tools outside run in"
+                f" {_paths_of(findings)}, so it cannot tell what {self.program} changed there"
+            )
 
     def _sentence(self, finding: Finding) -> str:
-        if finding.fact.kind is FactKind.UNREAD_TOOLS:
-            return f"{describe(finding.fact)}, so it cannot tell what {self.program} changed there"
         makers = _makers(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
         who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
@@ -165,6 +171,12 @@ class SessionReport(NamedTuple):
             f"{who}: {path} was a link to {target}, and git outside would have written through"
             " it, so rootsd removed it; to put it back: rootsd undo"
         )
+
+
+def _paths_of(findings: Sequence[Finding]) -> str:
+    paths = [safe_label(each.fact.path, limit=None) for each in findings]
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(paths[:_MAX_NAMED]) + more
 
 
 def _makers(program: str, others: tuple[str, ...]) -> str:
@@ -441,18 +453,24 @@ def reports_of(folder: bytes) -> Iterator[SessionReport]:
 
 
 class LeftBehind(NamedTuple):
-    """What sessions made or left, as sentences, and the reports that say so."""
+    """What sessions made or left, as sentences, and the reports that say so.
+
+    `is_any_running` says whether a session has not ended.
+    """
 
     sentences: Sequence[str]
     reports: Sequence[SessionReport]
+    is_any_running: bool = False
 
     def mark_seen(self) -> None:
         """Remember that a person has seen the reports, so that they are not read again.
 
-        A report about tool files stays until `rootsd review --changed` has shown them.
+        A report about tool files stays until `rootsd review --changed` has shown them. It also
+        stays while a session runs, which could put back a change and make it again later.
         """
         for report in self.reports:
-            if not any(changed_files(report)):
+            has_tool_files = any(e.fact.kind is FactKind.TOOL_FILE for e in report.findings)
+            if not (has_tool_files and (self.is_any_running or any(changed_files(report)))):
                 with suppress(OSError):
                     mark_seen(report)
 
@@ -463,9 +481,10 @@ def left_behind(walls: bytes) -> LeftBehind:
     What a running session made is returned each time.
     """
     conclude_killed(walls)
-    unseen = [report.as_of_now() for report in read_reports(walls) if not report.is_seen]
-    sentences = [sentence for report in unseen for sentence in report.sentences()]
-    return LeftBehind([*sentences, *running_findings(walls)], unseen)
+    unseen = [report for report in read_reports(walls) if not report.is_seen]
+    sentences = [each for report in unseen for each in report.as_of_now().sentences()]
+    is_any_running = any(os.path.exists(wall + _CHANGES + _START) for wall in wall_folders(walls))
+    return LeftBehind([*sentences, *running_findings(walls)], unseen, is_any_running)
 
 
 def running_findings(walls: bytes) -> Iterator[str]:

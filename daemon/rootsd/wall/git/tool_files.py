@@ -31,6 +31,7 @@ from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.entries import (
     NodeKind,
+    is_closed,
     kind_below,
     link_target,
     listed_below,
@@ -82,6 +83,13 @@ def tool_files_that_git_tracks(root: int, place: bytes) -> frozenset[bytes]:
     paths = (entry.path for entry in index_of_checkout(place).paths)
     inside = (path for path in paths if path.partition(b"/")[0] in tops)
     return frozenset(path for path in inside if any(contains(name, path) for name in names))
+
+
+def tracked_folders(root: int, place: bytes, tracked: Iterable[bytes]) -> frozenset[bytes]:
+    """Return the folders of tool files in an open root in which git tracks a file."""
+    names = tool_names(root, place)
+    above = {folder for path in tracked for folder in _folders_above(path)}
+    return frozenset(each for each in above if any(contains(name, each) for name in names))
 
 
 def untracked_parts(
@@ -219,6 +227,8 @@ def _entries_at(root: int, name: bytes) -> Iterator[tuple[bytes, NodeKind | None
             if listed is not None:
                 yield path, kind
                 inside = [path + b"/" + child for child in listed[:left]]
+        elif kind is None and is_closed(root, path):
+            yield os.path.dirname(path) or b".", None
         new = [each for each in inside if each not in seen]
         left = max(left - len(new), 0)
         seen.update(new)

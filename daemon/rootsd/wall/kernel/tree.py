@@ -26,7 +26,7 @@ from rootsd.wall.git.directories import WORKTREES, git_directory_of
 from rootsd.wall.git.entries import NodeKind, kind_below
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
-from rootsd.wall.git.tool_files import tool_files_that_git_tracks
+from rootsd.wall.git.tool_files import tool_files_that_git_tracks, tracked_folders
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
 from rootsd.wall.kernel.points import MountStage, Point, end
@@ -97,6 +97,8 @@ class SharedTree:
         )
         self._shown: dict[bytes, _Shown] = {}
         self._writable: list[bytes] = []  # what a person named, also in roots
+        self._git_writes: dict[bytes, frozenset[bytes]] = {}
+        """By root, the folders of tool files in which git tracked some when the root was shown."""
         self._unchecked: set[bytes] = set()  # roots that may have lost a cover before the watch
         self._unwatched: set[bytes] = set()  # roots with covers
         self.root = self._skeleton.root
@@ -157,6 +159,7 @@ class SharedTree:
 
     def _show(self, desired: DesiredMount, known: tuple[ProtectedPath, ...]) -> None:
         """Show a root. `known` was protected in it before."""
+        self._git_writes.pop(desired.path, None)
         with closing(open_root(desired)) as source:
             is_open = self._policy is ProtectionPolicy.NONE or desired.access is Access.READ
             found = () if is_open else self._wanted_protection(desired, source)
@@ -202,7 +205,11 @@ class SharedTree:
 
         writable = self._writable_in(desired.path)
         if self._policy is ProtectionPolicy.UNTRACKED:
-            writable |= tool_files_that_git_tracks(root, desired.path)
+            tracked = tool_files_that_git_tracks(root, desired.path)
+            if desired.path not in self._git_writes:
+                folders = tracked_folders(root, desired.path, tracked)
+                self._git_writes[desired.path] = folders
+            writable |= tracked
         return find_protected(root, desired.path, is_closed, writable)
 
     def _writable_in(self, path: bytes) -> frozenset[bytes]:
@@ -216,7 +223,15 @@ class SharedTree:
         if not shown.protected:  # a read-only root, or --no-protect
             return []
         wanted = self._wanted_protection(shown.mount, shown.fd, inner)
-        return [each for each in wanted if each not in (*shown.protected, *shown.kept)]
+        # What programs made in such a folder stays writable. To close it would hide the root, and
+        # they would lose their working directories.
+        theirs = self._git_writes.get(path, ())
+        return [
+            each
+            for each in wanted
+            if each not in (*shown.protected, *shown.kept)
+            and not any(contains(folder, each.path) for folder in theirs)
+        ]
 
     def _protect_in_place(self, path: bytes, new: Iterable[ProtectedPath]) -> None:
         """Protect more in a shown root. Raises OSError."""
