@@ -140,7 +140,7 @@ def root_at(path: Path) -> ConfinedRoot:
 
 
 def rounds(sizes: Sizes) -> range:
-    return range(sizes.pick(test=20, check=2_000, soak=100_000))
+    return range(sizes.pick(test=20, check=800, soak=100_000))
 
 
 def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(

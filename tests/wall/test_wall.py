@@ -447,7 +447,7 @@ def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
         }
 
     before = state()
-    for _ in range(sizes.pick(test=20, check=2_000, soak=100_000)):
+    for _ in range(sizes.pick(test=20, check=1_000, soak=100_000)):
         assert not wall.order(OrderKind.SET, *roots).change.failed
         wall.order(OrderKind.SET)
     assert state() == before

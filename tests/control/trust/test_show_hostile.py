@@ -55,11 +55,11 @@ def _children(pid: int) -> set[str]:
 def test_many_projects_are_shown_and_hostile_ones_block_nothing(
     person: Person, sizes: Sizes
 ) -> None:
-    count = sizes.pick(test=15, check=1_000, soak=1_000)
+    count = sizes.pick(test=15, check=500, soak=1_000)
     sample = make_repository(person.home / "sample", files=3)
     for number in range(count):
         shutil.copytree(sample, person.parent / "many" / f"r{number}")
-    large = sizes.pick(test=3 * _GROWTH_KIB * 512, check=200_000_000, soak=200_000_000)
+    large = sizes.pick(test=3 * _GROWTH_KIB * 512, check=100_000_000, soak=200_000_000)
     hostile = _hostile(person, large)
     person.rootsd("up", str(person.parent))
     for name in hostile:

@@ -31,7 +31,7 @@ def test_no_fault_at_a_system_call_gives_a_wrong_set(sizes: Sizes) -> None:
         soak=[(start, fault) for start in Start for fault in FAULTS + MORE_FAULTS],
     )
     processes = sizes.pick(test=1, check=None, soak=None)
-    share = sizes.pick(test=0.012, check=1.0, soak=1.0)
+    share = sizes.pick(test=0.012, check=0.3, soak=1.0)
     groups = [FaultGroup(start, fault, partial(_some, share)) for start, fault in pairs]
     findings = sum(in_parallel(inject, groups, processes), Counter())
     assert findings.keys() == {Outcome.HELD}
