@@ -101,6 +101,6 @@ def _stored(state: Path) -> int:
     """Return the number of stored decisions, after comparing each with the one that was made."""
     with closing(Store.open(state, outside(state), lambda: NOON)) as store:
         events = store.events()
-        assert store.load().note == ""
+        assert store.load().note == "", store.load().note
     assert list(events) == history(len(events))
     return len(events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rootsd.core.record import BadRecord
 from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import opening
 from rootsd.state.store.anchors import (
+    HEAD_NAME,
     DatabaseBinding,
     FileIdentity,
     FirstAnchor,
@@ -178,6 +180,38 @@ def test_a_crash_during_a_lapse_ends_in_a_lapse(
     loaded = load(folder)
     assert not any(map(is_approved, loaded.projects))
     assert "is missing" in loaded.cause or "was replaced" in loaded.cause
+    assert load(folder).note == ""
+
+
+def _touch(folder: Path) -> None:
+    """Give the first anchor new times, as a write does that a signal ends before its content."""
+    file = folder / HEAD_NAME
+    data = file.read_bytes()
+    with file.open("r+b") as opened_file:
+        opened_file.write(data)
+
+
+def _set_back(folder: Path) -> None:
+    os.utime(folder / HEAD_NAME, ns=(1, 1))
+
+
+@pytest.mark.parametrize("times", [_touch, _set_back], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("goes_on", [True, False], ids=["decision", "no decision"])
+def test_a_kill_before_the_content_of_the_first_anchor_lapses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, times: Callable[[Path], None], *, goes_on: bool
+) -> None:
+    """The controls: nobody was deciding, or a program set the times."""
+    append(folder, *EVERYTHING)
+    if goes_on:
+        with monkeypatch.context() as patch:
+            patch.setattr(FirstAnchor, "write", _crash)
+            with pytest.raises(KeyboardInterrupt):
+                append(folder, decide(denied(2)))
+    times(folder)
+    loaded = load(folder)
+    is_killed = goes_on and times is _touch
+    assert (loaded.note == "") == is_killed
+    assert is_approved(by_path(loaded)[approved(1).path]) == is_killed
     assert load(folder).note == ""
 
 

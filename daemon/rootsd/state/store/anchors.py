@@ -33,8 +33,14 @@ After a crash between these steps, the chain is longer than an anchor says. That
 next start writes both anchors before anything else can be decided. After a crash between steps 2
 and 3, the first anchor has had exactly one write more than the second one knows. Its time of
 modification then equals its change time, because one write set both. A program that restores files
-sets the time of modification back. After a power cut during step 2, the disk may have the new
-change time without the new content. Then the approvals lapse, which loses no decision.
+sets the time of modification back.
+
+The kernel sets both times before it writes the content, and leaves the content out if a signal
+kills the process at that moment. After such a kill, or a power cut during step 2, the first anchor
+has new times and the old content. It does not record the event of step 1, so the chain is longer
+than the anchor says. If the chain is not longer, another program changed the anchor. One restore
+is not noticed: that of a copy which was made between steps 1 and 2, by a program that copies over
+the existing files and does not set their times.
 
 An anchor never records an event that the chain lacks, so no other crash looks like a restore.
 After an acknowledgment, both anchors record the decision, so an older state folder, which lacks
@@ -235,16 +241,17 @@ class FirstAnchor:
         """Return what the second anchor records of this file. Raises NotPrivate."""
         return self._slots.stamp()
 
-    def was_overwritten(self, recorded: AnchorStamp) -> bool:
+    def was_overwritten(self, recorded: AnchorStamp, chain: ChainHead) -> bool:
         """Return whether another program changed this file after rootsd `recorded` its state.
 
-        Raises NotPrivate.
+        `chain` is the head of the chain in the database. Raises NotPrivate.
         """
         found = self.stamp()
         if found == recorded:
             return False
-        is_one_ahead = found.writes == recorded.writes + 1  # a crash before the record
-        return not is_one_ahead or self._slots.has_old_content()
+        is_unrecorded = found.writes == recorded.writes + 1  # a crash after step 2
+        is_unwritten = found.writes == recorded.writes and self.head != chain  # a kill in step 2
+        return not (is_unrecorded or is_unwritten) or self._slots.has_old_content()
 
     def close(self) -> None:
         """Close the file."""

@@ -234,7 +234,7 @@ def _why_distrusted(
             f"{display_path(folder / DATABASE_NAME)} is a copy and not the file that rootsd wrote,"
             " as after a backup was restored or the folder was moved to another disk."
         )
-    if record is not None and anchors.first.was_overwritten(record.first):
+    if record is not None and anchors.first.was_overwritten(record.first, head):
         return (
             f"Another program than rootsd changed {display_path(folder / HEAD_NAME)}, as when a"
             " backup is copied over your files."
