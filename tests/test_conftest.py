@@ -155,7 +155,7 @@ def test_no_personal_setting_reaches_a_test_and_no_process_survives_it(
         "    assert ended.returncode == -signal.SIGHUP\n\n"
         "def test_that_leaves_a_process_behind():\n"
         "    words = [sys.executable, '-c', 'import signal; signal.pause()']\n"
-        "    pid = os.spawnv(os.P_NOWAIT, sys.executable, words)\n"
+        "    pid = os.posix_spawn(sys.executable, words, os.environ)  # returns after the exec\n"
         f"    with open({str(told)!r}, 'w') as file:\n"
         "        file.write(str(pid))\n"
     )
