@@ -546,7 +546,7 @@ def changed_files(report: SessionReport) -> Iterator[ToolFileChange]:
 
 
 def _forget_unused_contents(folder: bytes) -> None:
-    """Forget the contents before sessions, of which none runs, if no report needs them."""
+    """Forget the kept contents if no report needs them. No session of this wall may be running."""
     if not any(reports_of(folder)):
         forget_contents(folder)
 
