@@ -6,6 +6,7 @@ from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.guard import Guard
 from rootsd.wire.decisions import ApplyMode, ConfirmationItem
+from rootsd.wire.error_facts import ErrorFacts
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 
@@ -182,17 +183,6 @@ class Challenge(TypedDict):
 
     terminal: str
     """The terminal, such as `/dev/pts/3`."""
-
-
-class ErrorFacts(TypedDict):
-    """What a program can act on in an error."""
-
-    code: str
-    """A value of `ErrorCode`, or `bug`."""
-    remedy: str | None
-    """The next command to type, or null."""
-    choices: NotRequired[list[str]]
-    """The projects that an ambiguous reference may mean."""
 
 
 class ErrorDetails(ErrorFacts):

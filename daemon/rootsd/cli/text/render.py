@@ -27,7 +27,7 @@ from rootsd.cli.text.layout import (
 from rootsd.cli.text.theme import Paint, Tone, no_paint, paint_for
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.wire.guard import ErrorFacts
+from rootsd.wire.error_facts import ErrorFacts
 
 
 class Flags(Struct):

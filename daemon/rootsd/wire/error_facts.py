@@ -1,0 +1,19 @@
+"""An error as the daemon sends it and as a command prints it.
+
+It is apart from `rootsd.wire.guard`, because every command loads it, even `rootsd --help`.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class ErrorFacts(TypedDict):
+    """What a program can act on in an error."""
+
+    code: str
+    """A value of `ErrorCode`, or `bug`."""
+    remedy: str | None
+    """The next command to type, or null."""
+    choices: NotRequired[list[str]]
+    """The projects that an ambiguous reference may mean."""
