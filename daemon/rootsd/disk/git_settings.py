@@ -74,6 +74,11 @@ def program_settings(text: bytes) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
+def is_program(name: str) -> bool:
+    """Return whether the value of a setting may be a command, or name further settings."""
+    return bool(_PROGRAMS.fullmatch(name))
+
+
 def worktree_setting(text: bytes) -> bytes | None:
     """Return the folder that a git directory names as its checkout, or None."""
     return dict(read_settings(text)).get("core.worktree")

@@ -26,13 +26,13 @@ from rootsd.disk.git_pointer import GIT, find_git_directory, named_directory, re
 from rootsd.disk.links import final_path
 from rootsd.wall.git.entries import (
     NodeKind,
+    git_directories_below,
     is_git_directory,
     kind_below,
     link_target,
     names_below,
     read_below,
 )
-from rootsd.wall.git.protected import git_directories_below
 from rootsd.wall.system_calls import closing, open_below
 
 WORKTREES = b"worktrees"

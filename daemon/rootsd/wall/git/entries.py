@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
 from itertools import islice
@@ -106,6 +107,21 @@ def listed_below(root: int, folder: bytes, limit: int) -> list[bytes] | None:
         # A program may have made a million, and a revoke waits while this reads them.
         return sorted(entry.name for entry in islice(entries, limit))
     return None
+
+
+def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
+    """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
+    waiting = [group]  # no recursion: a program can make folders deeper than Python allows
+    while waiting:
+        above = waiting.pop()
+        for name in names_below(root, above):
+            folder = above + b"/" + name
+            if kind_below(root, folder) is not NodeKind.FOLDER:
+                continue
+            if kind_below(root, folder + b"/HEAD") is not None:
+                yield folder
+            else:
+                waiting.append(folder)
 
 
 def read_below(root: int, path: bytes) -> bytes:

@@ -17,7 +17,7 @@ its sentence in `describe`.
 * A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
   settings or hooks name programs. `git status` in the repository around it runs them.
 
-Everything here may be hostile: no link is followed, reads are bounded, and git does not run.
+Everything here may be hostile: no link is followed, and reads are bounded.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.entries import NodeKind
 from rootsd.wall.git.index import common_directory_of, index_of_checkout, own_directory
+from rootsd.wall.git.named_files import NamedFiles, named_by_own_settings
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
 from rootsd.wall.system_calls import closing, open_below, open_path
@@ -96,15 +97,17 @@ class RootFacts(NamedTuple):
     repositories: tuple[bytes, ...] = ()
 
 
-def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
+def find_facts(
+    place: bytes, known: Iterable[bytes] = (), named: NamedFiles | None = None
+) -> RootFacts:
     """Return the facts about the root at `place`. Raises OSError if there is no such folder.
 
     `known` are git directories in it that were found before. The search looks at the first folders
-    only, and a program can make many.
+    only, and a program can make many. `named` is what git names; by default, git is asked.
     """
     with closing(open_path(place, os.O_DIRECTORY)) as root:
         inside = find_repositories(root, place)
-        found = {*find_tool_files(root, place), *_replaced_git(place)}
+        found = {*find_tool_files(root, place, named), *_replaced_git(place)}
     found_now = (os.path.normpath(place + b"/" + each) for each in inside)
     repositories = tuple(dict.fromkeys((*known, *found_now)))
     for common in repositories:
@@ -191,12 +194,13 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
         yield Fact(FactKind.LINK, path, target)
 
 
-def find_tool_files(root: int, place: bytes) -> Iterator[Fact]:
+def find_tool_files(root: int, place: bytes, named: NamedFiles | None = None) -> Iterator[Fact]:
     """Yield the files in a work tree that tools run, with what stands for their content.
 
-    A fact about another content is another fact. `root` is the folder at `place`, opened.
+    A fact about another content is another fact. `root` is the folder at `place`, opened, and
+    `named` is as for `find_facts`.
     """
-    for path, content in fingerprints(root, place):
+    for path, content in fingerprints(root, place, named):
         full = os.path.normpath(place + b"/" + path)
         if content is None:
             yield Fact(FactKind.UNREAD_TOOLS, full)
@@ -217,7 +221,7 @@ def _nested_tool_files(place: bytes, repositories: Iterable[bytes]) -> Iterator[
 
 def _tool_files_in_checkout(checkout: bytes) -> Iterator[Fact]:
     with suppress(OSError), closing(open_path(checkout, os.O_DIRECTORY)) as root:
-        yield from find_tool_files(root, checkout)
+        yield from find_tool_files(root, checkout, named_by_own_settings(checkout))
 
 
 # Files that git obeys

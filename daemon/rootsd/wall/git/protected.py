@@ -6,8 +6,8 @@ the next `git status` or the next start of an editor. So they are read-only insi
 
 `find_protected` returns the paths that exist. For each protected file, the folders above it are
 *held*: mounted on themselves, so that they cannot be moved away together with the protection. A
-link is held as a link, and the file to which it leads in the root is protected, too. So are the
-hooks folder, the included settings, and the programs that the repository's own settings name.
+link is held as a link, and the file to which it leads in the root is protected, too. So is what
+git's settings and hooks name: the folder of hooks, included settings, and programs.
 
 A worktree that lies in the root, where programs can write, is left out: its own `.git` file could
 name another git directory anyway, and `git worktree remove` must be able to remove its entry.
@@ -21,7 +21,7 @@ Every file here may be hostile: reads are bounded, and links are not followed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from enum import Enum
 from typing import NamedTuple
 
@@ -32,10 +32,10 @@ from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import REF_CAP, read_small
 from rootsd.wall.git.entries import (
     NodeKind,
+    git_directories_below,
     is_git_directory,
     kind_below,
     link_target,
-    names_below,
     reach,
     read_below,
 )
@@ -45,6 +45,7 @@ IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
 """.split()
 
+_HOOKS = b"hooks"
 _MAX_GIT_DIRECTORIES = 512
 
 
@@ -139,7 +140,9 @@ def _add_git_directory(found: dict[bytes, ProtectedPath], where: _OpenRoot, pref
             return
         prefix = waiting.pop()
         for name in IN_A_GIT_DIRECTORY:
-            _add(found, root, prefix + name, Protection.READ_ONLY)
+            # Git may track what a link `hooks` leads to, so that belongs to the tool files.
+            add = _add_entry if name == _HOOKS else _add
+            add(found, root, prefix + name, Protection.READ_ONLY)
         waiting += [
             folder + b"/"
             for group in (b"modules", b"worktrees")
@@ -163,21 +166,6 @@ def _is_open_worktree(where: _OpenRoot, own: bytes) -> bool:
     if where.is_closed(path):
         return False
     return reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
-
-
-def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
-    """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
-    waiting = [group]  # no recursion: a program can make folders deeper than Python allows
-    while waiting:
-        above = waiting.pop()
-        for name in names_below(root, above):
-            folder = above + b"/" + name
-            if kind_below(root, folder) is not NodeKind.FOLDER:
-                continue
-            if kind_below(root, folder + b"/HEAD") is not None:
-                yield folder
-            else:
-                waiting.append(folder)
 
 
 def _add(

@@ -16,6 +16,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
 from rootsd.wall.git.facts import Fact, names_in
+from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.state_files import read_record, replace_record
 
 CHANGES, START = b"/changes", b"/start.json"
@@ -46,13 +47,15 @@ class SessionState(NamedTuple):
     """What is known about a session that has not ended, as its file has it.
 
     `roots` has the facts about each root before the programs saw it, and `since` the time of that,
-    also for roots that they no longer see. The session did not make the `repositories`.
+    also for roots that they no longer see. The session did not make the `repositories`. `named` is
+    what git named at the start, for the daemon, which cannot ask git.
     """
 
     roots: Mapping[Text, tuple[Fact, ...]] = MappingProxyType({})
     repositories: Mapping[Text, FolderId] = MappingProxyType({})
     found: tuple[Fact, ...] = ()
     since: Mapping[Text, float] = MappingProxyType({})
+    named: Mapping[Text, NamedFiles] = MappingProxyType({})
 
 
 def wall_folders(walls: bytes) -> Iterator[bytes]:

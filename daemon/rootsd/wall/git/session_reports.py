@@ -42,6 +42,7 @@ from rootsd.wall.git.kept_contents import (
     kept_content,
     read_content,
 )
+from rootsd.wall.git.named_files import NamedFiles, named_by_git
 from rootsd.wall.git.session_peers import CHANGES as _CHANGES
 from rootsd.wall.git.session_peers import START as _START
 from rootsd.wall.git.session_peers import (
@@ -60,6 +61,7 @@ from rootsd.wall.git.taken_away import (
     still_holds,
     take_away,
 )
+from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_NAMED = 8
@@ -197,6 +199,7 @@ class SessionBaseline:
         self._repositories: dict[bytes, FolderId] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
         self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
+        self._named: dict[bytes, NamedFiles] = {}  # what git runs, by root
         self._before: dict[bytes, bytes] = {}  # the contents of tool files, by path
 
     @classmethod
@@ -209,6 +212,7 @@ class SessionBaseline:
         record._roots = {root: RootFacts(frozenset(facts)) for root, facts in saved.roots.items()}
         record._repositories = dict(saved.repositories)
         record._since = dict(saved.since)
+        record._named = dict(saved.named)
         record._found = dict.fromkeys(saved.found)
         for facts in saved.roots.values():
             record._note_contents(facts)
@@ -232,7 +236,8 @@ class SessionBaseline:
                 self._close(root)
                 self._open[root] = folder
                 self._since.setdefault(root, time.time())
-                self._roots[root] = found = find_facts(root, self._known_in(root))
+                self._named[root] = named = named_by_git(root)
+                self._roots[root] = found = find_facts(root, self._known_in(root), named)
                 self._remember(found.repositories)
                 self._note_contents(found.facts)
                 keep_contents(self._folder, found.facts)
@@ -285,7 +290,11 @@ class SessionBaseline:
         return report
 
     def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
-        """Return the report about facts, with those as removed that `_take_away` will take."""
+        """Return the report about facts, with those as removed that `_take_away` will take.
+
+        What git runs comes first, because a person commits without looking.
+        """
+        facts = sorted(facts, key=lambda fact: not self._is_run_by_git(fact.path))
         file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
         findings = tuple(
             Finding(
@@ -330,6 +339,8 @@ class SessionBaseline:
             place = self._place_now(root)
             known = self._known_in(root)
             facts = self._roots[root].facts
+            if root in self._open or root not in self._named:
+                self._named[root] = named_by_git(place)
             if place != root:
                 known = [place + each[len(root) :] for each in known]
                 facts = frozenset(
@@ -339,7 +350,7 @@ class SessionBaseline:
                 self._note_contents(facts)
             new = {
                 fact
-                for fact in find_facts(place, known).facts
+                for fact in find_facts(place, known, self._named[root]).facts
                 if (fact not in facts or fact.kind is FactKind.UNREAD_TOOLS)
                 and self._is_of_session(fact)
             }
@@ -374,6 +385,12 @@ class SessionBaseline:
             if (identity := _identity(each)) is not None:
                 self._repositories[each] = identity
 
+    def _is_run_by_git(self, path: bytes) -> bool:
+        if any(b"/" + name + b"/" in path + b"/" for name in RUN_BY_HOOKS):
+            return True
+        named = (each for names in self._named.values() for each in (*names.paths, *names.words))
+        return any(contains(each, path) for each in named)
+
     def _is_removable(self, fact: Fact) -> bool:
         return is_removable(fact) and self._is_in_known_repository(fact)
 
@@ -405,6 +422,7 @@ class SessionBaseline:
             self._repositories,
             tuple(self._found),
             self._since,
+            self._named,
         )
         replace_record(self._file, state)
 

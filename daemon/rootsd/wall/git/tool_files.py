@@ -1,7 +1,7 @@
 """Find the files in a work tree that tools outside run or obey, and which of them git tracks.
 
-These are the settings of editors, agents, direnv, and so on (`TOOL_FILES`), and what the
-repository's own settings name, such as the folder of `core.hooksPath`.
+These are the settings of editors, agents, direnv, and so on (`TOOL_FILES`), and what git's
+settings and hooks name, such as the folder of `core.hooksPath` (see `named_files`).
 
 Git must be able to write the *tracked* ones. Programs inside and outside share one index, so if
 `git switch` could not replace such a file, it would exit with 0 and leave the old content. So
@@ -9,8 +9,7 @@ programs inside can change them, and a session reports what it changed. The *unt
 read-only, because git does not write them. The report has all of them: a program can write the
 index, too.
 
-Everything here may be hostile: no link is followed out of the root, reads are bounded, and git
-does not run.
+Everything here may be hostile: no link is followed out of the root, and reads are bounded.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ from contextlib import suppress
 from rootsd.agents import project_files
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
-from rootsd.disk.git_settings import read_settings
-from rootsd.disk.links import final_path
-from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.entries import (
     NodeKind,
     is_closed,
@@ -38,8 +34,9 @@ from rootsd.wall.git.entries import (
     reach,
     read_regular,
 )
-from rootsd.wall.git.index import common_directory_of, index_of_checkout, own_directory
+from rootsd.wall.git.index import index_of_checkout
 from rootsd.wall.git.name_watch import ANY_NAME
+from rootsd.wall.git.named_files import NamedFiles, is_inside, named_by_git
 from rootsd.wall.system_calls import closing, open_below
 
 TOOL_FILES = (
@@ -52,8 +49,10 @@ TOOL_FILES = (
     .bzr/branch/branch.conf _darcs/prefs/defaults
 """.split()
 )
-# Git runs hooks from this folder, and reads these files as settings.
-_SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
+RUN_BY_HOOKS = b"""
+    .husky .githooks lefthook.yml .lefthook.yml .pre-commit-config.yaml
+""".split()
+"""Those of them that are hooks of git, or that common hooks run."""
 _MAX_ENTRIES, _MAX_FILES = 1024, 4096  # at each name; of all names
 _MAX_LINKS = 8
 _MAX_PATH_BYTES = 2048
@@ -61,15 +60,21 @@ _MAX_HASHED_BYTES = 1 << 18
 _UNREAD = b"unread "
 
 
-def tool_names(root: int, place: bytes) -> list[bytes]:
+def tool_names(root: int, place: bytes, named: NamedFiles | None = None) -> list[bytes]:
     """Return the files and folders in an open root that tools run or obey, if they exist.
 
-    `place` is the path of the root. A link, also one on the way to such a name, is one of them
-    itself, and so is what it leads to in the root.
+    `place` is the path of the root, and `named` what git names; by default, git is asked. A link,
+    also one on the way to such a name, is one of them itself, and so is what it leads to in the
+    root.
     """
+    named = named_by_git(place) if named is None else named
     found = dict[bytes, None]()
-    for name in (*TOOL_FILES, *_named_by_settings(root, place)):
+    for name in (*TOOL_FILES, *_in_root(place, named.paths)):
         found.update(dict.fromkeys(_on_the_way(root, name)))
+    for name in _in_root(place, named.words):
+        way = [*_on_the_way(root, name)]
+        if kind_below(root, way[-1]) is not NodeKind.FOLDER:
+            found.update(dict.fromkeys(way))
     return [*found]
 
 
@@ -78,9 +83,14 @@ def tool_files_that_git_tracks(root: int, place: bytes) -> frozenset[bytes]:
 
     `place` is the path of the root. Without an index that git can read, there are none.
     """
-    names = tool_names(root, place)
+    named = named_by_git(place)
+    names = tool_names(root, place, named)
     tops = {name.partition(b"/")[0] for name in names}
-    paths = (entry.path for entry in index_of_checkout(place).paths)
+    paths = (
+        os.path.join(checkout, entry.path)[len(place) + 1 :]
+        for checkout in (place, *(each for each in named.checkouts if is_inside(place, each)))
+        for entry in index_of_checkout(checkout).paths
+    )
     inside = (path for path in paths if path.partition(b"/")[0] in tops)
     return frozenset(path for path in inside if any(contains(name, path) for name in names))
 
@@ -109,15 +119,21 @@ def untracked_parts(
             waiting += [name + b"/" + child for child in inside]
 
 
-def fingerprints(root: int, place: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+def fingerprints(
+    root: int, place: bytes, named: NamedFiles | None = None
+) -> Iterator[tuple[bytes, bytes | None]]:
     """Yield each tool file that exists in an open root, and a text that stands for its content.
 
-    For a file or folder at which this did not look, or not at all that is in it, yield None.
+    For a file or folder at which this did not look, or not at all that is in it, yield None, and
+    for `.git` if git did not tell what it names. `named` is as for `tool_names`.
     """
+    named = named_by_git(place) if named is None else named
+    if not named.is_complete:
+        yield GIT, None
     seen = set[bytes]()
     # Folders last: a program can fill them with files until the limit.
     names = sorted(
-        tool_names(root, place), key=lambda name: kind_below(root, name) is NodeKind.FOLDER
+        tool_names(root, place, named), key=lambda name: kind_below(root, name) is NodeKind.FOLDER
     )
     for name in names:
         for path, kind in _entries_at(root, name):
@@ -187,6 +203,11 @@ def digest_of(fingerprint: bytes) -> bytes:
     return words[-1] if words[0] in (b"file", b"program") else b""
 
 
+def _in_root(place: bytes, paths: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield those of the absolute paths that lie in a root, relative to it."""
+    return (path[len(place) + 1 :] for path in paths if is_inside(place, path))
+
+
 def _on_the_way(root: int, name: bytes) -> Iterator[bytes]:
     """Yield the links on the way to `name`, one after the other, and where they end."""
     for _ in range(_MAX_LINKS):
@@ -238,32 +259,3 @@ def _entries_at(root: int, name: bytes) -> Iterator[tuple[bytes, NodeKind | None
 def _folders_above(path: bytes) -> Iterator[bytes]:
     while path := path.rpartition(b"/")[0]:
         yield path
-
-
-def _named_by_settings(root: int, place: bytes) -> Iterator[bytes]:
-    """Yield the files and folders in the root that the repository's settings name."""
-    own = own_directory(place)
-    if own is None:
-        return
-    for file in (common_directory_of(own) + b"/config", own + b"/config.worktree"):
-        text = read_small(final_path(file), CONFIG_CAP) or b""
-        for key, value in read_settings(text.replace(b"\0", b"")):
-            words = value.lstrip(b"!").split()
-            if not words:
-                continue
-            names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
-            path = os.path.expanduser(value if names_path else words[0])
-            for above in (place, os.path.dirname(file)):
-                full = os.path.normpath(os.path.join(above, path))
-                inside = full[len(place) + 1 :]
-                if not full.startswith(place + b"/") or inside == GIT:
-                    continue
-                if names_path or _is_program(root, inside):
-                    yield inside
-
-
-def _is_program(root: int, path: bytes) -> bool:
-    with suppress(OSError), closing(open_below(root, path)) as fd:
-        mode = os.fstat(fd).st_mode
-        return stat.S_ISREG(mode) and bool(mode & 0o111)
-    return False

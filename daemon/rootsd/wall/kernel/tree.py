@@ -25,6 +25,7 @@ from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.directories import WORKTREES, git_directory_of
 from rootsd.wall.git.entries import NodeKind, kind_below
 from rootsd.wall.git.name_watch import NameWatch
+from rootsd.wall.git.named_files import named_by_git, names_some_in
 from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
 from rootsd.wall.git.tool_files import tool_files_that_git_tracks, tracked_folders
 from rootsd.wall.kernel import covers
@@ -167,6 +168,7 @@ class SharedTree:
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
             if desired.access is Access.READ:
                 attributes |= Attribute.READ_ONLY
+                named_by_git(desired.path)  # which may be in other roots
             else:
                 self._find_worktrees(desired, source)
             try:
@@ -181,6 +183,7 @@ class SharedTree:
                 self._forget_worktrees(desired.path)
                 raise
             self._search(desired.path)
+        self._protect_others(desired.path)
 
     def _protect_entry_of(self, path: bytes) -> None:
         """If a root is a worktree of the root around it, close its entry there from now on."""
@@ -339,7 +342,18 @@ class SharedTree:
                 self._show_again(path)
                 return
             covers.protect(shown.fd, each)
-        # The new settings may name other files.
+        self._protect_more(path)
+        self._protect_others(path)
+
+    def _protect_others(self, path: bytes) -> None:
+        """Protect what the settings in a root name in other roots."""
+        for other in [*self._shown]:
+            if other in self._shown and other != path and names_some_in(path, other):
+                with suppress(OSError):  # `MountedView` tries again to show what is missing
+                    self._protect_more(other)
+
+    def _protect_more(self, path: bytes) -> None:
+        """Protect what settings name in a shown root by now. Raises OSError."""
         new = self._new_protection(path)
         if any(each.kind is NodeKind.FOLDER and not _is_held(each) for each in new):
             self._show_again(path)  # a program may have opened a folder that is new
