@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from rootsd.core import mount_plan
@@ -51,7 +51,9 @@ from rootsd.wall.kernel.warden import WardenSettings
 from rootsd.wall.session.terminal import wait_for
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
+from rootsd.wall.view import person_view as person
 from rootsd.wall.view.default_view import base_entries
+from rootsd.wall.view.person_view import _Finder, person_view
 from support.polling import until
 from support.preloaded import Process
 
@@ -75,6 +77,7 @@ class Weakness(Enum):
     NO_HOLD = "folders above covers are not held"
     NO_REPAIR = "a lost cover is not found"
     TOKENS_SHOWN = "token files in the base are not hidden"
+    ANY_PATH = "what settings name is shown, even secrets"
     NO_POINT = "the point of a hidden root stays"
     EVERY_MOUNT = "each root has a mount of its own"
     CLOSED_WORKTREES = "the entry of each worktree is protected"
@@ -348,6 +351,7 @@ class Wall(Interpreter):
         denied: Iterable[Path] = (),
         entries: Iterable[ViewEntry] = (),
         weaknesses: Iterable[Weakness] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._number = 0
         spec = {
@@ -358,6 +362,7 @@ class Wall(Interpreter):
             "denied": [str(path) for path in denied],
             "entries": [(os.fsdecode(e.path), e.kind.value, e.reason) for e in entries],
             "weaknesses": [weakness.value for weakness in weaknesses],
+            "variables": dict(variables),
         }  # fmt: skip
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -465,6 +470,11 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
         (base_view.BaseView, "_broken", lambda _: []),
     ),
     Weakness.TOKENS_SHOWN: ((default_view, "find_token_files", lambda _: ()),),
+    Weakness.ANY_PATH: (
+        (_Finder, "_refusal", lambda *_: None),
+        (person, "without_secrets", lambda text: text),
+        (person, "has_literal_secret", lambda _: False),
+    ),
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
     Weakness.BASE_COVERED: ((base_view.BaseView, "_replace", _cover_in_place),),
     Weakness.NO_PLACEHOLDERS: ((stand_ins.StandIns, "_add_placeholder", lambda *_: None),),
@@ -483,11 +493,12 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     for weakness in spec["weaknesses"]:
         _weaken(Weakness(weakness))
     os.makedirs(spec["folder"], exist_ok=True)
+    variables = {os.fsencode(name): os.fsencode(text) for name, text in spec["variables"].items()}
     without = frozenset(Layer(name) for name in spec["without"])
     settings = WardenSettings(
         os.fsencode(os.path.realpath(spec["folder"])),
         (
-            *base_entries(home, os.geteuid()),
+            *person_view(home, os.geteuid(), variables, base_entries(home, os.geteuid())).entries,
             *interpreter_entries(),
             *(
                 ViewEntry(os.fsencode(path), ViewEntryKind(kind), reason)

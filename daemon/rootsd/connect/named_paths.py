@@ -31,6 +31,7 @@ from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 from rootsd.core.wall import WallSettings
 from rootsd.wall.view.default_view import base_entries
+from rootsd.wall.view.person_view import person_view
 from rootsd.wall.view.program_folder import holds_home, program_folder
 
 _LIST = re.compile(r"[:;,]")
@@ -85,8 +86,10 @@ class ReachableFiles:
 
     def __init__(self, home: Path, settings: WallSettings) -> None:
         self.home = os.path.realpath(home)
-        entries = base_entries(os.fsencode(self.home), os.geteuid())
-        self._kinds = {entry.path: entry.kind for entry in entries}
+        folder, user = os.fsencode(self.home), os.geteuid()
+        # The client chooses the variables of its servers, so none counts.
+        view = person_view(folder, user, {}, base_entries(folder, user))
+        self._kinds = {entry.path: entry.kind for entry in view.entries}
         named = (*settings.read, *settings.write, *settings.keep)
         self._kinds |= {os.path.realpath(path): ViewEntryKind.READ for path in named}
         self._kinds |= {os.path.realpath(path): ViewEntryKind.HIDDEN for path in settings.hide}

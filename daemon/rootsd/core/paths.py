@@ -26,10 +26,11 @@ _OPEN_BELOW = tuple(
 _PLACES_THEMSELVES = frozenset(
     b"/ /tmp /mnt /media /opt /srv /home /Users /Volumes /run/media /var/home /var/tmp".split()
 )
-_PRIVATE_IN_HOME = frozenset(
+PRIVATE_IN_HOME = frozenset(
     b".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store"
     b" .claude .codex .cursor Library".split()
 )
+"""The folders in a home folder that can never be a root."""
 # Agents put worktrees of real projects here, in folders that are otherwise private.
 _OPEN_IN_HOME = (b".codex/worktrees", b".cursor/worktrees", b".claude/worktrees")
 
@@ -207,7 +208,7 @@ class RefusedPlaces(NamedTuple):
         They belong to the system, contain secrets and settings, belong to the daemon, or are
         refused by the configuration.
         """
-        private = (home + b"/" + name for home in self.homes for name in _PRIVATE_IN_HOME)
+        private = (home + b"/" + name for home in self.homes for name in PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)
 
     def policy_trees(self) -> tuple[bytes, ...]:
@@ -249,7 +250,7 @@ class RefusedPlaces(NamedTuple):
             name = path.removeprefix(inside).partition(b"/")[0]
             if (
                 path.startswith(inside)
-                and name in _PRIVATE_IN_HOME
+                and name in PRIVATE_IN_HOME
                 and outer_place((inside + place for place in _OPEN_IN_HOME), path) is None
             ):
                 return f"{text_of(inside + name)} contains secrets and settings"

@@ -11,7 +11,6 @@ decisions with it.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from rootsd.agents import project_files
 from rootsd.core.model import ProjectKind
 from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.risks import FindingItem, FindingKind
+from rootsd.core.secret_names import is_secret_name
 from rootsd.disk.git_settings import program_settings
 from rootsd.disk.manifest import declared_name
 from rootsd.disk.markers import (
@@ -45,13 +45,6 @@ MAX_RISK_NAMES = 4_000
 _MAX_RISKS = 10  # of each kind
 _MAX_SETTING = 200  # letters of a name
 
-_SENSITIVE = re.compile(
-    rb"\.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?|id_(?:rsa|dsa|ecdsa|ed25519)"
-    rb"|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ovpn)|\.netrc|\.pgpass|\.npmrc|\.pypirc|\.htpasswd"
-    rb"|credentials(?:\.json)?|service-account.*\.json|secrets?\.(?:json|ya?ml|toml)"
-    rb"|terraform\.tfstate|.+\.tfvars",
-    re.IGNORECASE,
-)
 # Paths relative to the project. A path that ends with a slash is a folder.
 EXECUTED_PATHS = (
     *project_files("RUNS"),
@@ -139,7 +132,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
             inside = counts and entry.name not in SKIPPED_NAMES | VCS_NAMES
             if _add_size(entry, device, found):
                 stack.append((entry.path, inside))
-            elif counts and _SENSITIVE.fullmatch(entry.name):
+            elif counts and is_secret_name(entry.name):
                 found.add(_finding(FindingKind.SENSITIVE, entry.path[len(top) + 1 :]))
 
 
@@ -289,7 +282,7 @@ def _find_secrets(top: bytes) -> tuple[list[FindingItem], bool]:
                         break
                     left -= 1
                     if not entry.is_dir(follow_symlinks=False):
-                        if _SENSITIVE.fullmatch(entry.name):
+                        if is_secret_name(entry.name):
                             found.append(entry.path[len(top) + 1 :])
                     elif folder is top and _is_entered(entry, device):
                         folders.append(entry.path)

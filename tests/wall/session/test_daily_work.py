@@ -256,7 +256,7 @@ def test_without_the_network_a_server_is_reached_from_inside_only(project: Proje
 def test_a_program_outside_the_view_is_named_with_the_option_that_shows_it(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = project.home / "tools" / "bin" / "hidden"
+    program = project.home / "tools" / "mine" / "hidden"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho shown\n")
     program.chmod(0o755)
@@ -267,9 +267,9 @@ def test_a_program_outside_the_view_is_named_with_the_option_that_shows_it(
             cwd=project.folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 127
-        assert f"outside the wall: {program}; try: --read {project.home}/tools" in done.stderr
+        assert f"outside the wall: {program}; try: --read {program.parent}" in done.stderr
         assert "Traceback" not in done.stderr
-    assert project.succeed("hidden", "--read", f"{project.home}/tools") == "shown\n"
+    assert project.succeed("hidden", "--read", str(program.parent)) == "shown\n"
 
 
 def test_a_hint_never_touches_what_the_user_shows(project: Project) -> None:

@@ -21,7 +21,7 @@ from rootsd.core.mount_plan import (
     ViewEntryKind,
 )
 from rootsd.core.paths import contains
-from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.core.wall import RevokePolicy
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
@@ -30,6 +30,7 @@ from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose
+from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wall.view.denied_base import DeniedBase
 from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 
@@ -69,7 +70,10 @@ class WallKind(Protocol):
         """Return the version of Landlock in use, or 0."""
 
     def compose(
-        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
+        self,
+        options: ConfineOptions,
+        subscription: WallSubscription,
+        extra: Iterable[ViewEntry] = (),
     ) -> ComposedView:
         """Return the view for a session. Raises RootsdError."""
 
@@ -106,10 +110,13 @@ class NamespaceWall:
         return 0 if Opening.NESTED in options.flags else landlock.version()
 
     def compose(
-        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
+        self,
+        options: ConfineOptions,
+        subscription: WallSubscription,
+        extra: Iterable[ViewEntry] = (),
     ) -> ComposedView:
         """Return the view, with what stays open by the version of Landlock."""
-        return compose(options, settings, self._guarantee, extra)
+        return compose(options, subscription, self._guarantee, extra)
 
     def check(self, options: ConfineOptions, view: ComposedView) -> None:
         """Raise CannotConfine if a revoke would leave open folders, and nobody asked for that."""
@@ -175,10 +182,13 @@ class StaticWall:
         return self._version
 
     def compose(
-        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
+        self,
+        options: ConfineOptions,
+        subscription: WallSubscription,
+        extra: Iterable[ViewEntry] = (),
     ) -> ComposedView:
         """Return the view, with what this engine does not close."""
-        view = compose(options, settings, AttachedGuarantee.NOTHING, extra)
+        view = compose(options, subscription, AttachedGuarantee.NOTHING, extra)
         # No option opens the parts of daily work here, so nothing inside may name one.
         entries = (each for each in view.entries if each.kind is not ViewEntryKind.PRIVATE_FILE)
         return view._replace(

@@ -144,7 +144,7 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     kind = engine_for(options)
     subscription = _subscribe(options, scope, kind, WallUse.SERVER)
     denied = subscription.view.denied
-    view = kind.compose(options, subscription.settings).without_denied(denied)
+    view = kind.compose(options, subscription).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     kind.check(options, view)
     without = _disabled_layers(options)
@@ -177,7 +177,7 @@ def _confine(options: ConfineOptions) -> int:
     denied = subscription.view.denied
     agent = plan_agent(options.words, home, state, options.label, subscription.roots, own, denied)
     extra = () if agent is None else agent.entries
-    view = kind.compose(options, subscription.settings, extra).without_denied(denied)
+    view = kind.compose(options, subscription, extra).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     if Opening.SHOW in options.flags:
         _show(kind, view, roots, denied)
@@ -431,7 +431,7 @@ def _show(
     _print_line(f"engine: {kind.engine.kind.value}")
     for sentence in view.stays_open:
         _print_line(f"open: {sentence}")
-    for part in view.closed:
+    for part in (*view.closed, *view.left_out):
         _print_line(f"closed: {part}")
 
 

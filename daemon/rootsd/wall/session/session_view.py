@@ -24,8 +24,10 @@ from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
+from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
+from rootsd.wall.view.person_view import PersonView, person_view
 
 _GIT = "git config and hooks (change them outside)"
 _UNTRACKED = "untracked settings of editors, agents, and other tools (--write PATH)"
@@ -52,7 +54,8 @@ class ComposedView(NamedTuple):
 
     `variables` are to be set inside. `closed` names what the user has and the program has not,
     each with the option that opens it. `notes` are sentences about what a person named in vain.
-    Three fields are those of `DailyWork`, with what the rest of the view adds to them.
+    Three fields are those of `DailyWork`, with what the rest of the view adds to them. `left_out`
+    says which of the person's settings and programs are not shown.
     """
 
     home: bytes
@@ -65,6 +68,7 @@ class ComposedView(NamedTuple):
     stays_open: tuple[str, ...]
     closed: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def state(self) -> dict[str, object]:
@@ -110,7 +114,7 @@ class ComposedView(NamedTuple):
 
 def compose(
     options: ConfineOptions,
-    settings: WallSettings,
+    subscription: WallSubscription,
     guarantee: AttachedGuarantee,
     extra: Iterable[ViewEntry] = (),
 ) -> ComposedView:
@@ -121,6 +125,7 @@ def compose(
     home = os.path.realpath(home_folder())
     if home == b"/":
         raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
+    settings = subscription.settings
     hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
     named = [
         *_named(settings.read, ViewEntryKind.READ, "[confine] read in config.toml"),
@@ -131,8 +136,16 @@ def compose(
         *_named(options.keep, ViewEntryKind.KEPT, "--keep"),
     ]
     work = daily_work(options.flags, home, (entry.path for entry in named))
+    person = person_view(
+        home,
+        os.geteuid(),
+        os.environb,
+        base_entries(home, os.geteuid()),
+        (root.path for root in subscription.roots),
+        subscription.view.denied,
+    )
     entries = [
-        *base_entries(home, os.geteuid()),
+        *person.entries,
         *_rootsd_entries(),
         *extra,
         *work.hints,
@@ -154,7 +167,8 @@ def compose(
             *open_parts(options, guarantee, protection, has_network=has_network),
             *work.stays_open,
         ),
-        (*work.closed, *_CLOSED_BY[protection], _BESIDE),
+        (*work.closed, *_left_out_in_short(person), *_CLOSED_BY[protection], _BESIDE),
+        left_out=tuple(each.sentence(home) for each in person.left_out),
     )
 
 
@@ -189,6 +203,11 @@ def open_parts(
             )
         case ProtectionPolicy.ALL:
             pass
+
+
+def _left_out_in_short(person: PersonView) -> Iterator[str]:
+    if count := len(person.left_out):
+        yield f"{count} of the paths that your settings name (--show lists them)"
 
 
 def _protection(options: ConfineOptions, settings: WallSettings) -> ProtectionPolicy:

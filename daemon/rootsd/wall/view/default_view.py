@@ -21,6 +21,8 @@ SYSTEM = b"""
     /run/current-system /run/opengl-driver /run/systemd/resolve /run/resolvconf
     /run/NetworkManager/resolv.conf /run/netconfig /run/connman /run/nscd
     /var/lib/flatpak /var/lib/ca-certificates
+    /var/lib/texmf /var/lib/ghc /var/lib/aspell /var/lib/dpkg /var/lib/gems
+    /home/linuxbrew/.linuxbrew
     /sys/devices/system /sys/fs/cgroup
 """.split()
 
@@ -57,15 +59,14 @@ DEVICE_LINKS = {
     b"ptmx": b"pts/ptmx",
 }
 
-# Programs and their libraries, and settings without secrets: to read and run, never to change.
+# Programs and their libraries, at their usual places: to read and run, never to change. What a
+# person has elsewhere, and settings, are those of `person_view`.
 TOOLCHAINS = b"""
     .local/bin .local/lib .local/share/pipx .local/share/claude .local/share/mise
     .local/share/pnpm .local/share/fnm .local/share/virtualenvs .nvm .fnm .volta .asdf .nodenv
     .npm-global .bun .deno/bin .pyenv .rye .pixi miniconda3 miniforge3 anaconda3 .conda .rbenv
     .rvm .cargo/bin .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup .opam .juliaup .nix-profile
-    .codex/packages bin
-    .gitconfig .config/git .config/uv .config/mise .bashrc .bash_profile .profile .zshrc .zshenv
-    .zprofile .inputrc .vimrc .tmux.conf .editorconfig .gitignore .gitignore_global
+    .codex/packages bin .fzf .oh-my-zsh .elan .krew/bin .krew/store .linuxbrew
 """.split()
 
 # The content outside serves at once. Changes stay in a layer of the confined programs.
@@ -104,7 +105,7 @@ def base_entries(home: bytes, uid: int) -> list[ViewEntry]:
     found += _packages(uid)
     found += _private_entries(home, uid)
     found += _device_entries()
-    found += home_entries(home, TOOLCHAINS, ViewEntryKind.READ, "toolchains and settings")
+    found += home_entries(home, TOOLCHAINS, ViewEntryKind.READ, "toolchains")
     found += home_entries(home, CACHES, ViewEntryKind.CACHE, "caches")
     found += [
         ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")

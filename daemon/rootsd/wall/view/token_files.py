@@ -60,3 +60,15 @@ def find_token_files(home: bytes) -> Iterator[tuple[bytes, str]]:
         for pattern in patterns.split():
             for name in glob.iglob(pattern, root_dir=home, include_hidden=True):
                 yield os.path.realpath(os.path.join(home, name)), tool
+
+
+def find_moved_token_files(usual: bytes, place: bytes) -> Iterator[tuple[bytes, str]]:
+    """Yield the same for a tool that lies in `place`, and not at its `usual` path."""
+    inside = usual + b"/"
+    for tool, patterns in TOKEN_FILES.items():
+        for pattern in patterns.split():
+            if pattern.startswith(inside):
+                for name in glob.iglob(
+                    pattern[len(inside) :], root_dir=place, include_hidden=True
+                ):
+                    yield os.path.realpath(os.path.join(place, name)), tool

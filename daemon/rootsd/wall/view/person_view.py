@@ -1,0 +1,573 @@
+"""Find what a person's own settings name, so that it is visible behind the wall, too.
+
+PATH and variables of tools name programs. The settings of shells and git name files, and links
+lead to places where people keep their settings (stow, home-manager). `person_view` follows all of
+these, reads nothing else, and changes nothing.
+
+Whoever starts a program chooses its variables: an editor takes them from the settings of a
+workspace. So a variable shows only a folder in which a tool is installed, and nothing shows the
+home folder, a wide folder such as `.config`, a project, a file of another user, or what sounds
+like a secret. A settings file with secrets is shown as a copy without those lines. Each refusal
+is a `LeftOut`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
+from rootsd.core.labels import safe_label
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+from rootsd.core.paths import PRIVATE_IN_HOME, ancestors, contains, text_of
+from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
+from rootsd.core.secret_names import is_secret_name, secret_part
+from rootsd.disk.git_settings import read_settings
+from rootsd.disk.links import MAX_LINKS, final_path
+from rootsd.disk.reader import read_small
+from rootsd.wall.view.default_view import SYSTEM
+from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
+from rootsd.wall.view.token_files import find_moved_token_files
+
+# A variable, where its tool usually lies, and what is in that folder. A variable that names
+# another folder shows it only if that is there, too.
+_TOOLS = """
+    NVM_DIR .nvm nvm.sh | FNM_DIR .fnm node-versions | VOLTA_HOME .volta tools
+    NODENV_ROOT .nodenv versions | PYENV_ROOT .pyenv libexec/pyenv
+    RBENV_ROOT .rbenv libexec/rbenv | JENV_ROOT .jenv libexec/jenv
+    GOENV_ROOT .goenv libexec/goenv | RUSTUP_HOME .rustup toolchains
+    GOROOT - pkg/tool | BUN_INSTALL .bun bin/bun | DENO_INSTALL .deno bin/deno
+    PNPM_HOME .local/share/pnpm pnpm | SDKMAN_DIR .sdkman candidates | JAVA_HOME - bin/java
+    ASDF_DIR .asdf asdf.sh | ASDF_DATA_DIR .asdf installs | RYE_HOME .rye shims
+    MISE_DATA_DIR .local/share/mise installs | PIPX_HOME .local/share/pipx venvs
+    CONDA_PREFIX miniconda3 conda-meta | MAMBA_ROOT_PREFIX miniforge3 conda-meta
+    PIXI_HOME .pixi bin/pixi | DOTNET_ROOT .dotnet dotnet | OPAMROOT .opam opam-init
+    ELAN_HOME .elan toolchains | JULIAUP_DEPOT_PATH .juliaup juliaup.json
+    ZSH .oh-my-zsh oh-my-zsh.sh | FLUTTER_ROOT - bin/flutter | ANDROID_HOME - platform-tools
+    HOMEBREW_PREFIX .linuxbrew bin/brew | VIRTUAL_ENV - pyvenv.cfg
+"""
+# Of these, only parts are shown, because logins lie beside them.
+_PARTS = """
+    CARGO_HOME .cargo bin env | GOPATH go bin | N_PREFIX - bin lib include share n
+    NPM_CONFIG_PREFIX .npm-global bin lib | PYTHONUSERBASE - bin lib | COMPOSER_HOME - vendor
+    GEM_HOME - bin gems specifications extensions
+"""
+_CACHE_PARTS = "CARGO_HOME .cargo registry git | GOPATH go pkg"
+_PROGRAMS = b".local/bin bin".split()
+_PROGRAM_FOLDERS = frozenset(b"bin sbin shims scripts libexec condabin tools cmd".split())
+_INSTALLED = b"pyvenv.cfg lib lib64 libexec share node_modules jbr jre include".split()
+_WITH_PROGRAMS = frozenset(b"bin sbin lib libexec node_modules".split())
+
+# In these files of an installation, tools keep logins.
+_LOGINS = b"""
+    etc/npmrc etc/gemrc etc/pip.conf pip.conf conf/settings.xml gradle.properties init.d .condarc
+    condarc rc auth.ini
+""".split()
+
+_GIT_SETTINGS = b".gitconfig .config/git/config".split()
+_SHELL_SETTINGS = b"""
+    .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin
+    .kshrc .config/zsh/.zshrc .config/zsh/.zshenv .config/fish/config.fish
+""".split()
+_SETTINGS = b"""
+    .config/git .config/uv .config/mise .config/fish .config/pip .config/go/env .config/pypoetry
+    .config/jj .config/tmux/tmux.conf .config/bat .config/direnv .config/ruff .config/starship.toml
+    .config/pnpm .oh-my-zsh/custom
+    .inputrc .vimrc .tmux.conf .editorconfig .gitignore .gitignore_global .gitattributes
+    .gitmessage .pip/pip.conf .cargo/config.toml .cargo/config .gradle/gradle.properties
+    .gradle/init.gradle .condarc .mambarc .gemrc .irbrc .npmrc .yarnrc .yarnrc.yml .m2/settings.xml
+    .bunfig.toml .bash_logout .zlogout .p10k.zsh .dircolors .wgetrc .curlrc .screenrc .nanorc
+    .hgrc .jjconfig.toml .tool-versions .asdfrc .nvmrc .node-version .python-version .ruby-version
+    .default-npm-packages .clang-format .pylintrc .flake8 .ripgreprc .Rprofile .psqlrc .sqliterc
+    .gdbinit .lldbinit .pdbrc .selected_editor .mavenrc .sbtopts .mise.toml
+""".split()
+_WIDE = frozenset(
+    b""".config .local .local/share .local/state .cache .var .claude .codex .cursor .gemini .qwen
+    .copilot .vscode .vscode-server Documents Desktop Downloads Pictures Music Videos Public
+    Templates Library snap src work projects code dev git repos""".split()
+)
+_GIT_FILES = frozenset(
+    (
+        "core.hookspath", "core.excludesfile", "core.attributesfile", "commit.template",
+        "init.templatedir", "gpg.ssh.allowedsignersfile", "blame.ignorerevsfile", "mailmap.file",
+    )
+)  # fmt: skip
+_SOURCE = frozenset((b"source", b".", b"\\."))
+_BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
+_SYSTEM = frozenset(SYSTEM)
+_SHOWN = frozenset((ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.WRITE))
+_FOLLOWED = frozenset((*_SHOWN, ViewEntryKind.LINK))
+_MAX_BYTES = 256 << 10
+_MAX_SCRIPT_BYTES = 64 << 10
+_MAX_NAMES = 2000
+_MAX_FILES = 100  # of a folder of settings
+_MAX_DEPTH = 8  # of files that name files
+
+
+class LeftOut(NamedTuple):
+    """A path that something names and the view does not have as it is, why, and what opens it."""
+
+    path: bytes
+    named_by: str
+    why: str
+    remedy: str
+
+    def sentence(self, home: bytes) -> str:
+        """Return the words for people."""
+        return f"{_short(self.path, home)}, for {self.named_by}: {self.why} ({self.remedy})"
+
+
+class PersonView(NamedTuple):
+    """The entries of the view, and what is left out."""
+
+    entries: tuple[ViewEntry, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def person_view(
+    home: bytes,
+    uid: int,
+    environment: Mapping[bytes, bytes],
+    base: Iterable[ViewEntry],
+    roots: Iterable[bytes] = (),
+    denied: Iterable[bytes] = (),
+) -> PersonView:
+    """Return the `base` of the view with what the person's environment and settings name.
+
+    `home` is real. The `roots` are visible anyway, and nothing in a `denied` folder is. Other
+    projects are known by their markers.
+    """
+    finder = _Finder(home, uid, environment, roots, denied)
+    finder.add_base(base)
+    finder.add_tools()
+    finder.add_programs()
+    finder.add_settings()
+    return PersonView(tuple(finder.entries()), tuple(finder.left_out.values()))
+
+
+class _Finder:
+    """Collects the entries. What comes first stays."""
+
+    def __init__(
+        self,
+        home: bytes,
+        uid: int,
+        environment: Mapping[bytes, bytes],
+        roots: Iterable[bytes],
+        denied: Iterable[bytes],
+    ) -> None:
+        self.left_out: dict[bytes, LeftOut] = {}
+        self._home = home
+        self._uid = uid
+        self._environment = environment
+        self._roots = tuple(roots)
+        self._denied = frozenset(denied)
+        self._entries: dict[bytes, ViewEntry] = {}
+        self._dotfiles: set[bytes] = set()
+        self._is_project_at: dict[bytes, bool] = {}
+        self._done: set[bytes] = set()
+        self._alias = os.path.normpath(environment.get(b"HOME", b"") or home)
+
+    def entries(self) -> Iterator[ViewEntry]:
+        """Yield the entries, each at a path without links on the way."""
+        links = {path for path, each in self._entries.items() if each.kind is ViewEntryKind.LINK}
+        for path, entry in self._entries.items():
+            if links.isdisjoint(ancestors(path)):
+                yield entry
+                continue
+            place = os.path.join(final_path(os.path.dirname(path)), os.path.basename(path))
+            if not self._is_shown(place):
+                yield entry._replace(path=place)
+
+    def add_base(self, base: Iterable[ViewEntry]) -> None:
+        """Add the entries that every person has, and what those lead to that are links."""
+        for name in (*_SETTINGS, *_SHELL_SETTINGS, *_GIT_SETTINGS):
+            path = self._home + b"/" + name
+            if os.path.islink(path) and (top := self._project_of(final_path(path))) is not None:
+                self._dotfiles.add(top)
+        linked = list[ViewEntry]()
+        for entry in base:
+            is_named = entry.path != self._home and contains(self._home, entry.path)
+            if is_named and entry.kind in _FOLLOWED and final_path(entry.path) != entry.path:
+                linked.append(entry)
+            else:
+                self._entries[entry.path] = entry
+        for entry in linked:
+            kind = ViewEntryKind.READ if entry.kind is ViewEntryKind.LINK else entry.kind
+            self._add(entry.path, entry.reason, kind)
+
+    # Programs
+
+    def add_tools(self) -> None:
+        """Add the folders of tools that variables name."""
+        for variable, usual, *marks in _rows(_TOOLS):
+            if (place := self._moved(variable, usual)) is not None:
+                self._add_tool(place, variable, marks)
+                self._hide_tokens(usual, place)
+        tables = ((_PARTS, ViewEntryKind.READ), (_CACHE_PARTS, ViewEntryKind.CACHE))
+        for table, kind in tables:
+            for variable, usual, *parts in _rows(table):
+                if (place := self._moved(variable, usual)) is not None:
+                    for part in parts:
+                        self._add(place + b"/" + part, f"variable {text_of(variable)}", kind)
+                    self._hide_tokens(usual, place)
+
+    def _moved(self, variable: bytes, usual: bytes) -> bytes | None:
+        """Return the folder that a variable names, if it is not the usual one."""
+        place = self._at_home(self._environment.get(variable, b"").split(b":")[0])
+        if not place.startswith(b"/") or place == self._home + b"/" + usual:
+            return None
+        real = final_path(place)
+        return None if _is_system(real) or self._is_shown(real) else place
+
+    def _add_tool(self, place: bytes, variable: bytes, marks: Iterable[bytes]) -> None:
+        named_by = f"variable {text_of(variable)}"
+        if any(os.path.exists(place + b"/" + mark) for mark in marks):
+            self._add(place, named_by)
+        elif os.path.exists(place):
+            self._leave_out(place, named_by, "it does not look like a folder of this tool")
+
+    def _hide_tokens(self, usual: bytes, place: bytes) -> None:
+        for path, tool in find_moved_token_files(usual, place):
+            self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
+
+    def add_programs(self) -> None:
+        """Add the folders of PATH, and what the programs in them need."""
+        search = self._environment.get(b"PATH", b"")
+        usual = [self._home + b"/" + name for name in _PROGRAMS]
+        for folder in dict.fromkeys((*search.split(b":"), *usual)):
+            path = self._at_home(folder)
+            real = final_path(path)
+            if not path.startswith(b"/") or _is_system(real) or not os.path.isdir(real):
+                continue
+            if self._is_shown(real):
+                place = real if path in usual else None  # a tool that we know has no links out
+            elif os.path.basename(path.rstrip(b"/")) in _PROGRAM_FOLDERS:
+                place = self._add(path, "PATH")
+            else:
+                place = None
+                if self._follow(path, "PATH") is not None:
+                    why = "its name does not say that only programs are in it"
+                    self._leave_out(path, "PATH", why)
+            if place is not None:
+                self._add_programs_in(place)
+
+    def _add_programs_in(self, folder: bytes) -> None:
+        with suppress(OSError), os.scandir(folder) as listing:
+            for entry in islice(listing, _MAX_NAMES):
+                if entry.is_symlink():
+                    self._add_program(entry.path)
+                elif is_secret_name(entry.name):
+                    self._hide(entry.path, "PATH", "its name sounds like secrets")
+                elif entry.is_file() and (text := _script(entry.path)):
+                    if has_literal_secret(text):
+                        self._hide(entry.path, "PATH", "it holds what looks like a secret")
+                    self._add_interpreter(text)
+
+    def _add_program(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
+        """Add the installation of a program, of the links to it, and of its interpreter."""
+        if not depth or _is_system(path) or path in self._done:
+            return
+        self._done.add(path)
+        named_by = f"the program {text_of(os.path.basename(path))}"
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            if not self._is_shown(path):
+                self._add(self._installation(path), named_by)
+            try:
+                target = os.path.join(os.path.dirname(path), os.readlink(path))
+            except OSError:
+                if text := _script(path):
+                    self._add_interpreter(text, depth - 1)
+            else:
+                self._add_program(os.path.normpath(target), depth - 1)
+
+    def _add_interpreter(self, script: bytes, depth: int = _MAX_DEPTH) -> None:
+        words = script.partition(b"\n")[0].removeprefix(b"#!").split()
+        if words and words[0].startswith(b"/") and not _is_system(words[0]):
+            self._add_program(os.path.normpath(words[0]), depth)
+
+    def _installation(self, program: bytes) -> bytes:
+        """Return the folder to show for a program: an installation, a part of it, or the file."""
+        parts = program.split(b"/")
+        start = self._home.count(b"/") + 1 if contains(self._home, program) else 2
+        for at in range(start, len(parts) - 1):
+            if parts[at] in _WITH_PROGRAMS:
+                top = b"/".join(parts[:at])
+                is_whole = at > start and any(os.path.exists(top + b"/" + n) for n in _INSTALLED)
+                inside = top[len(self._home) + 1 :]
+                return top if is_whole and inside not in _WIDE else top + b"/" + parts[at]
+        return program
+
+    # Settings
+
+    def add_settings(self) -> None:
+        """Add the settings without secrets, and the files that they name."""
+        for name in _GIT_SETTINGS:
+            self._add_git_settings(self._home + b"/" + name, "settings of git", name)
+        for name in _SHELL_SETTINGS:
+            self._add_shell_settings(self._home + b"/" + name, "settings of shells", name)
+        for name in _SETTINGS:
+            self._add_setting(self._home + b"/" + name, "settings", name)
+
+    def _add_git_settings(
+        self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
+    ) -> None:
+        text = self._add_setting(path, named_by, name)
+        if text is None or path in self._done or not depth:
+            return
+        self._done.add(path)
+        for setting, value in read_settings(text):
+            file = os.path.join(os.path.dirname(path), self._expanded(value))
+            if setting == "include.path" or setting.startswith("includeif."):
+                self._add_git_settings(file, f"git's {setting}", depth=depth - 1)
+            elif setting in _GIT_FILES and file != os.path.dirname(path) + b"/":
+                self._add_setting(file, f"git's {setting}")
+            elif setting.startswith("alias.") and value.startswith((b"!/", b"!~/", b"!$HOME/")):
+                self._add_setting(self._expanded(value[1:].split()[0]), f"git's {setting}")
+
+    def _add_shell_settings(
+        self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
+    ) -> None:
+        text = self._add_setting(path, named_by, name)
+        if text is None or path in self._done or not depth:
+            return
+        self._done.add(path)
+        for file in map(self._expanded, _sourced(text)):
+            if file.startswith(b"/") and not _is_system(file) and not set(file) & set(b"$*?[`"):
+                sourced_by = f"what {_short(path, self._home)} reads"
+                self._add_shell_settings(file, sourced_by, depth=depth - 1)
+
+    def _expanded(self, word: bytes) -> bytes:
+        """Return a word of a person's settings with the home folder in it."""
+        for start in (b"~/", b"$HOME/", b"${HOME}/"):
+            if word.startswith(start):
+                return self._home + b"/" + word[len(start) :]
+        return word
+
+    def _add_setting(self, path: bytes, named_by: str, name: bytes = b"") -> bytes | None:
+        """Add a file, or a folder of files, without what looks like secrets.
+
+        Return the text of the file that is shown, or None. A file with a known `name`, such as
+        `.npmrc`, may have the name of a secret.
+        """
+        place = self._follow(path, named_by, name)
+        if place is None or _is_system(place):
+            return None if place is None else read_small(final_path(place), _MAX_BYTES)
+        if not os.path.isdir(place):
+            return self._add_file(place, named_by)
+        files = list(islice(_files_below(place), _MAX_FILES + 1))
+        if len(files) > _MAX_FILES and not self._is_shown(place):
+            self._leave_out(path, named_by, "it has too many files to look for secrets in them")
+        elif all(self._is_clean(each) for each in files):
+            self._show(place, named_by)
+        else:
+            for each in files:
+                self._add_setting(each, named_by)
+        return None
+
+    def _add_file(self, path: bytes, named_by: str) -> bytes | None:
+        text = read_small(final_path(path), _MAX_BYTES)
+        if text is None:
+            return None
+        clean = _without_secrets(path, text)
+        is_private = contains(self._home, path) and not self._is_shown(path)
+        if clean == text:
+            self._show(path, named_by)
+        elif clean is None or not is_private:
+            self._hide(path, named_by, "it holds what looks like a secret, or is too long")
+        else:
+            self._leave_out(path, named_by, "programs get a copy without the lines with secrets")
+            reason = f"{named_by}; a copy without the lines with secrets"
+            entry = ViewEntry(path, ViewEntryKind.PRIVATE_FILE, reason, content=clean)
+            self._entries.setdefault(path, entry)
+        return clean
+
+    def _is_clean(self, path: bytes) -> bool:
+        if os.path.islink(path) or secret_part(os.path.basename(path)) is not None:
+            return False
+        text = read_small(final_path(path), _MAX_BYTES)
+        return text is not None and _without_secrets(path, text) == text
+
+    # Paths
+
+    def _at_home(self, path: bytes) -> bytes:
+        """Return a path of the environment with the real home folder in it."""
+        path = os.path.normpath(path) if path else path
+        is_inside = self._alias != b"/" and contains(self._alias, path)
+        return self._home + path[len(self._alias) :] if is_inside else path
+
+    def _add(
+        self, path: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ
+    ) -> bytes | None:
+        """Add a file or a folder as a whole, and return its place if it may be shown."""
+        place = self._follow(path, named_by)
+        if place is None or _is_system(place):
+            return None
+        if self._is_shown(place):
+            return place
+        names = os.listdir(place) if os.path.isdir(place) else []
+        if any(os.path.lexists(b"%s/%s/.git" % (place, name)) for name in names):
+            self._leave_out(path, named_by, "it holds a project")
+            return None
+        self._show(place, named_by, kind)
+        logins = (name for name in _LOGINS if os.path.exists(place + b"/" + name))
+        for name in (*filter(is_secret_name, names), *logins):
+            self._hide(place + b"/" + name, named_by, "its name sounds like secrets")
+        return place
+
+    def _show(self, place: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ) -> None:
+        if not self._is_shown(place):
+            self._entries[place] = ViewEntry(place, kind, named_by)
+
+    def _hide(self, path: bytes, named_by: str, why: str) -> None:
+        """Leave out a file, also where the folder around it is shown."""
+        self._leave_out(path, named_by, why)
+        if self._is_shown(path):
+            self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"{named_by}: {why}")
+
+    def _leave_out(self, path: bytes, named_by: str, why: str, remedy: str = "") -> None:
+        remedy = remedy or f"--read {_short(path, self._home)}"
+        self.left_out.setdefault(path, LeftOut(path, named_by, why, remedy))
+
+    def _is_shown(self, path: bytes) -> bool:
+        """Return whether the view has a path already, with everything in it."""
+        if any(contains(each, path) for each in self._roots):
+            return True
+        for each in (path, *ancestors(path)):
+            if (entry := self._entries.get(each)) is not None:
+                return entry.kind in _SHOWN
+        return False
+
+    def _follow(self, path: bytes, named_by: str, name: bytes = b"") -> bytes | None:
+        """Add the links at `path`, and return where they lead; None if that must not be shown.
+
+        It is no reason against settings with a known `name` that the name is one of secrets.
+        """
+        if not os.path.lexists(path):
+            return None
+        links: list[ViewEntry] = []
+        place = os.path.normpath(path)
+        try:
+            while os.path.islink(place) and len(links) < MAX_LINKS:
+                links.append(ViewEntry(place, ViewEntryKind.LINK, named_by, os.readlink(place)))
+                place = os.path.normpath(os.path.join(os.path.dirname(place), links[-1].target))
+            if not os.path.samefile(place, path):  # `..` after a link: the text cannot tell
+                links, place = [], final_path(path)
+            real = final_path(place)
+            refusal = self._refusal(real, os.stat(real), os.path.basename(name))
+        except (OSError, ValueError):
+            return None
+        if refusal is not None:
+            self._leave_out(path, named_by, *refusal)
+            return None
+        if self._is_closed(real):
+            return None
+        if any(contains(each, real) for each in self._roots):
+            place = real
+        for link in links:
+            if not self._is_shown(link.path):
+                self._entries.setdefault(link.path, link)
+        return place
+
+    def _refusal(self, real: bytes, found: os.stat_result, name: bytes) -> tuple[str, str] | None:
+        """Return why a real path is not shown, and what opens it; or None."""
+        if _is_system(real) or any(contains(each, real) for each in self._roots):
+            return None
+        if contains(real, self._home):
+            return "it holds the home folder", "--read FOLDER"
+        inside = real[len(self._home) + 1 :] if contains(self._home, real) else b""
+        if inside in _WIDE:
+            return "it holds more than tools or settings", "--read FOLDER"
+        read = f"--read {_short(real, self._home)}"
+        judged = inside or real
+        if name and os.path.basename(real) == name:
+            judged = os.path.dirname(judged)
+        if (part := secret_part(judged)) is not None:
+            return f"{text_of(part)} sounds like secrets", read
+        above = () if inside else ancestors(real)
+        owners = {found.st_uid, *(os.stat(each).st_uid for each in above)}
+        if not owners <= {0, self._uid}:
+            return "it belongs to another user", read
+        if any(contains(real, each) for each in (*self._roots, *self._denied)):
+            return "it holds a project", read
+        if (top := self._project_of(real)) is not None and top not in self._dotfiles:
+            shown = _short(top, self._home)
+            return f"it is in the project {shown}", f"rootsd approve {shown}"
+        return None
+
+    def _project_of(self, real: bytes) -> bytes | None:
+        """Return the checkout, or the folder with a project file, that `real` is in, or None."""
+        above = [real, *ancestors(real)]
+        if contains(self._home, real):
+            above = above[: above.index(self._home)]
+            if above and os.path.basename(above[-1]) in PRIVATE_IN_HOME:
+                return None  # no folder there can be a root
+        return next((each for each in above if self._is_project(each)), None)
+
+    def _is_closed(self, real: bytes) -> bool:
+        """Return whether a path is denied, or a known secret."""
+        above = (real, *ancestors(real))
+        entries = (self._entries[each] for each in above if each in self._entries)
+        is_hidden = any(entry.kind is ViewEntryKind.HIDDEN for entry in entries)
+        return is_hidden or any(each in self._denied for each in above)
+
+    def _is_project(self, folder: bytes) -> bool:
+        if folder not in self._is_project_at:
+            is_hidden = b"/." in folder.removeprefix(self._home)
+            names = VCS_NAMES if is_hidden else VCS_NAMES | PROJECT_FILES
+            found = list[bytes]()
+            with suppress(OSError):
+                found = os.listdir(folder)
+            self._is_project_at[folder] = not names.isdisjoint(found)
+        return self._is_project_at[folder]
+
+
+def _rows(table: str) -> Iterator[list[bytes]]:
+    return (row.split() for row in table.encode().split(b"|"))
+
+
+def _is_system(path: bytes) -> bool:
+    return not _SYSTEM.isdisjoint((path, *ancestors(path)))
+
+
+def _without_secrets(path: bytes, text: bytes) -> bytes | None:
+    """Return the text of a file without secrets. A program is shown as it is, or not at all."""
+    if len(text) == _MAX_BYTES:
+        return None
+    if os.access(path, os.X_OK):
+        return None if has_literal_secret(text) else text
+    return without_secrets(text)
+
+
+def _script(path: bytes) -> bytes:
+    """Return the text of a script, or nothing for another file or a long one."""
+    with suppress(OSError), open(path, "rb", 0) as file:
+        start = file.read(2)
+        if start == b"#!":
+            return start + file.read(_MAX_SCRIPT_BYTES)
+    return b""
+
+
+def _files_below(folder: bytes) -> Iterator[bytes]:
+    """Yield the files and links in a folder. It may have at most a few levels."""
+    for above, folders, files in os.walk(folder):
+        yield from (above + b"/" + name for name in files)
+        yield from (above + b"/" + name for name in folders if os.path.islink(above + b"/" + name))
+
+
+def _sourced(text: bytes) -> Iterator[bytes]:
+    """Yield the files that a shell reads, as they are written. It is a guess."""
+    for line in text.splitlines():
+        words = line.replace(b";", b" ; ").split()
+        for at, word in enumerate(words[:-1]):
+            is_start = at == 0 or words[at - 1] in _BEFORE_SOURCE
+            if word in _SOURCE and is_start:
+                yield words[at + 1].strip(b"\"'")
+
+
+def _short(path: bytes, home: bytes) -> str:
+    """Return a path for people, with `~` for the home folder."""
+    shown = b"~" + path[len(home) :] if contains(home, path) else path
+    return safe_label(shown, limit=None)
