@@ -252,7 +252,7 @@ def test_the_private_home_has_the_users_settings_and_changes_nothing_outside(
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[a]\n")
-    (home / ".npmrc").write_text("secret")
+    (home / ".npmrc").write_text("_auth=secret")
     (home / ".npm").mkdir()
     with StaticTestWall(tmp_path) as wall:
         own = wall.marker.decode()
