@@ -88,7 +88,7 @@ def call(client: Client, line: bytes) -> float:
     client.say(line)
     answer = client.stdout.readline()
     taken = (time.perf_counter() - begin) * 1e6
-    assert b'"project-19"' in answer
+    assert b"- project-19: " in answer
     return taken
 
 

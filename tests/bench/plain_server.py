@@ -11,12 +11,12 @@ import sys
 import anyio
 from mcp.server.stdio import stdio_server
 
-from rootsd.mcp.server import build_server, handshake_options
-from support.mcp_harness import FakeSource, root
+from rootsd.mcp.server import handshake_options
+from support.mcp_harness import FakeSource, root, sdk_server
 
 
 async def main(paths: list[str]) -> None:
-    server = build_server(FakeSource(*map(root, sorted(paths))))
+    server = sdk_server(FakeSource(*map(root, sorted(paths))))
     async with stdio_server() as (read, write):
         await server.run(read, write, handshake_options(server))
 
