@@ -210,6 +210,94 @@ def test_no_way_to_hide_settings_that_git_status_obeys(
     assert [each.path for each in found if each.kind is FactKind.PROGRAMS] == [os.fsencode(inner)]
 
 
+# How a program makes `git status` in `where` run what the settings of a repository name. The last
+# word is where it works, and the one before the root that the program sees.
+_EVIL = """
+set -e
+evil() { git init -q "$1"; git -C "$1" commit -q --allow-empty -m x
+         git -C "$1" config core.fsmonitor "touch '$RAN'; false"; }
+link() { git -C "$1" update-index --add --cacheinfo "160000,$(git -C "$2" rev-parse HEAD),$3"; }
+rename() { python3 - "$1" "$2" "$3" <<'END'
+import hashlib, sys
+index, old, new = sys.argv[1:]
+data = open(index, "rb").read()[:-20].replace(old.encode(), new.encode())
+open(index, "wb").write(data + hashlib.sha1(data).digest())
+END
+}
+"""
+_PLANTS = {
+    "a nested repository": ("evil main/d0/e", "main", "main/d0/e"),
+    "settings of a nested repository": (
+        "git -C main/nested config core.fsmonitor \"touch '$RAN'; false\"", "main", "main/nested",
+    ),
+    "a gitlink in a worktree": (
+        "git -C main worktree add -q .wt/x; evil main/.wt/x/e; git -C main/.wt/x add e",
+        "main", "main/.wt/x",
+    ),
+    "a submodule that becomes another repository": (
+        "mv main/lib main/old; rm main/old/.git; evil main/lib; git -C main add lib",
+        "main", "main",
+    ),
+    "a gitlink in a submodule": ("evil main/lib/e; git -C main/lib add e", "main", "main/lib"),
+    "a gitlink out of the checkout": (
+        "evil other/e; link main other/e dd/other/e; rename main/.git/index dd/other/e ../other/e",
+        "main", "main",
+    ),
+    "a gitlink with an absolute path": (
+        'evil other/e; link main other/e "/${PWD#?}/other/e" || { n=$(echo "$PWD" | tr / _);'
+        ' link main other/e "$n/other/e"; rename main/.git/index "$n/other/e" "$PWD/other/e"; }',
+        "main", "main",
+    ),
+    "a gitlink in the checkout around a worktree": (
+        "evil tree/e; link main tree/e aa/tree/e; rename main/.git/index aa/tree/e ../tree/e",
+        "main/.git", "main",
+    ),
+    "a gitlink in another worktree": (
+        "evil tree/e; link main/.wt/y tree/e aaaaaaaa/tree/e;"
+        " rename main/.git/worktrees/y/index aaaaaaaa/tree/e ../../../tree/e",
+        "main/.git", "main/.wt/y",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("name", _PLANTS)
+def test_a_repository_whose_programs_git_status_runs_from_now_on_is_found(
+    tmp_path: Path, name: str
+) -> None:
+    commands, root, where = _PLANTS[name]
+    main, sub = make_repository(tmp_path / "main"), make_repository(tmp_path / "sub")
+    for path in (main / "nested", tmp_path / "other"):
+        make_repository(path)
+    git("submodule", "add", sub, "lib", cwd=main)
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    git("worktree", "add", main / ".wt" / "y", cwd=main)
+    before = find_facts(os.fsencode(tmp_path / root)).facts
+    ran = tmp_path / "ran"
+    shell = {**os.environ, "RAN": str(ran)}
+    subprocess.run(["bash", "-c", _EVIL + commands], cwd=tmp_path, env=shell, check=True)
+    ran.unlink(missing_ok=True)
+    git("status", cwd=tmp_path / where)
+    assert ran.exists()  # the control: git runs it
+    found = find_facts(os.fsencode(tmp_path / root)).facts - before
+    assert [each.kind for each in found if each.kind is FactKind.PROGRAMS]
+
+
+@pytest.mark.needs("linux")
+def test_a_new_worktree_and_a_submodule_without_programs_are_no_findings(tmp_path: Path) -> None:
+    main, sub = make_repository(tmp_path / "main"), make_repository(tmp_path / "sub")
+    git("config", "core.editor", "vim", cwd=main)
+    git("config", "alias.x", "!true", cwd=sub)
+    nested = make_repository(main / "nested")
+    git("config", "core.editor", "vim", cwd=nested)
+    before = find_facts(os.fsencode(main)).facts
+    git("worktree", "add", ".wt/x", cwd=main)
+    git("worktree", "add", "../.wt/z", cwd=nested)
+    git("submodule", "add", sub, "lib", cwd=main)
+    new = find_facts(os.fsencode(main)).facts - before
+    assert not [each for each in new if each.kind is FactKind.PROGRAMS]
+
+
 @pytest.mark.needs("linux")
 def test_a_git_directory_with_too_many_entries_is_not_passed_over(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")

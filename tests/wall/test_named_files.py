@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git import named_files
 from rootsd.wall.git.facts import FactKind, find_facts
 from rootsd.wall.git.named_files import named_by_git
-from rootsd.wall.git.session_reports import SessionReport, read_reports
+from rootsd.wall.git.session_reports import SessionReport, conclude_killed, read_reports
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
@@ -272,6 +273,9 @@ class World:
     def end(self, wall: Wall) -> list[SessionReport]:
         wall.close()
         until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
+        return self.reports()
+
+    def reports(self) -> list[SessionReport]:
         return read_reports(os.fsencode(self.walls))
 
 
@@ -416,3 +420,19 @@ def test_a_file_whose_name_is_a_word_of_a_usual_setting_stays_writable(world: Wo
     with world.wall() as wall:
         assert wall.error_of(f"make('{tree}/cache/x')") == ""
         world.end(wall)
+
+
+def test_a_killed_session_is_reported_by_a_process_that_cannot_ask_git(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.make(["a folder in the tree"])
+    tree = world.places / "n0"
+    world.shell(tree, "git add h")
+    with world.wall() as wall:
+        os.kill(wall.warden_pid, signal.SIGSTOP)  # it notices nothing
+        wall.run(f"open('{tree}/h/post-merge', 'w').write('evil')")
+        os.kill(wall.warden_pid, signal.SIGKILL)
+    monkeypatch.setattr(named_files, "_run_git", lambda _: None)
+    until(lambda: conclude_killed(os.fsencode(world.walls)) or world.reports())
+    [report] = world.reports()
+    assert [each.fact.path for each in report.findings] == [bytes(tree / "h" / "post-merge")]

@@ -14,8 +14,8 @@ its sentence in `describe`.
   these are protected if they exist, but nothing can be mounted on a name that does not.
 * A *tool file*, which an editor, an agent, or another tool runs or obeys: see `tool_files`.
 * A folder of tool files that rootsd could not *read* as a whole, so that a change may be there.
-* A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
-  settings or hooks name programs. `git status` in the repository around it runs them.
+* A *repository with programs*: one that is nested or at a gitlink, whose settings or hooks name
+  programs. If it is at a gitlink, `git status` in the repository around it runs them.
 
 Everything here may be hostile: no link is followed, and reads are bounded.
 """
@@ -36,12 +36,12 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
 from rootsd.disk.git_pointer import GIT
-from rootsd.disk.git_settings import program_settings, read_settings
+from rootsd.disk.git_settings import program_settings, read_settings, worktree_setting
 from rootsd.disk.links import final_path
-from rootsd.disk.reader import CONFIG_CAP, read_small
+from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.entries import NodeKind
-from rootsd.wall.git.index import common_directory_of, index_of_checkout, own_directory
+from rootsd.wall.git.index import common_directory_of, index_in, own_directory
 from rootsd.wall.git.named_files import NamedFiles, named_by_own_settings
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
@@ -367,28 +367,59 @@ def _leads_out(common: bytes, link: bytes) -> bool:
 
 
 def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> Iterator[Fact]:
-    """Yield the repositories at gitlinks whose settings or hooks name programs."""
-    known: set[bytes] = set()
-    inside = (os.path.split(common) for common in repositories)
-    waiting = [place, *(folder for folder, last in inside if last == GIT)]
-    while waiting and len(known) < _MAX_CHECKOUTS:
-        checkout = waiting.pop()
-        if checkout in known:
+    """Yield the repositories at gitlinks, and nested ones, whose settings or hooks name programs.
+
+    A gitlink out of its checkout is never one that git made, so that counts whatever it names:
+    to look there could take for ever.
+    """
+    main = _common_of(place)
+    seen: set[bytes] = set()
+    waiting = [*_checkouts(place, repositories)]
+    while waiting:
+        own, checkout = waiting.pop()
+        if own in seen:
             continue
-        known.add(checkout)
-        index = index_of_checkout(checkout)
+        if len(seen) == _MAX_CHECKOUTS:
+            yield Fact(FactKind.UNREAD, place)
+            return
+        seen.add(own)
+        common = common_directory_of(own)
+        if common != main and contains(place, checkout) and (programs := _programs_of(own)):
+            # The programs of worktrees are those of their repository.
+            is_worktree = contains(common + b"/worktrees", own)
+            of = common.removesuffix(b"/" + GIT) if is_worktree else checkout
+            yield Fact(FactKind.PROGRAMS, of, ", ".join(programs).encode())
+        index = index_in(own)
         if not index.is_whole:
-            yield Fact(FactKind.UNREAD, checkout + b"/" + GIT)
-        for path, is_gitlink in index.paths:
-            if not is_gitlink:
-                continue
-            inner = os.path.normpath(checkout + b"/" + path)
-            own = own_directory(inner)
-            if own is None or not contains(place, inner) or inner == checkout:
-                continue
-            waiting.append(inner)
-            if programs := _programs_of(own):
-                yield Fact(FactKind.PROGRAMS, inner, ", ".join(programs).encode())
+            yield Fact(FactKind.UNREAD, own)
+        for path in (path for path, is_gitlink in index.paths if is_gitlink):
+            inner = os.path.normpath(os.path.join(checkout, path))
+            if inner == checkout or not contains(checkout, inner):
+                yield Fact(FactKind.PROGRAMS, inner, b"programs, since an index names " + path)
+            elif contains(place, inner) and (inner_own := own_directory(inner)) is not None:
+                waiting.append((inner_own, inner))
+
+
+def _checkouts(place: bytes, repositories: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the git directories of checkouts that programs can change, with their work trees.
+
+    The work tree of a worktree may be elsewhere, if only its git directory is visible.
+    """
+    for common in repositories:
+        tree = worktree_setting(read_small(final_path(common + b"/config"), CONFIG_CAP) or b"")
+        if tree is not None or os.path.basename(common) == GIT:
+            yield common, os.path.normpath(os.path.join(common, tree or b".."))
+        for own in _worktrees_of(common):
+            text = (read_small(own + b"/gitdir", REF_CAP) or b"").strip().split(b"\0")[0]
+            yield own, os.path.dirname(os.path.normpath(os.path.join(own, text)))
+    own = own_directory(place)  # last, so that it is the first to be looked at
+    if own is not None:
+        yield own, place
+
+
+def _common_of(place: bytes) -> bytes:
+    """Return the git directory with the settings of a root, which are protected."""
+    return common_directory_of(own_directory(place) or place)
 
 
 def _programs_of(own: bytes) -> list[str]:

@@ -72,10 +72,13 @@ class CheckoutIndex(NamedTuple):
 
 
 def index_of_checkout(checkout: bytes) -> CheckoutIndex:
-    """Return what the index of a checkout has, also in the parts that `sharedindex` files have."""
+    """Return what the index of a checkout has; nothing if it has none."""
     own = own_directory(checkout)
-    if own is None:
-        return CheckoutIndex([])
+    return CheckoutIndex([]) if own is None else index_in(own)
+
+
+def index_in(own: bytes) -> CheckoutIndex:
+    """Return what the index in a git directory has, also in the parts of `sharedindex` files."""
     found: list[IndexedPath] = []
     left = _MAX_BYTES
     for count, name in enumerate((b"index", *_shared_parts(own))):
