@@ -412,9 +412,8 @@ def _checkouts(place: bytes, repositories: Iterable[bytes]) -> Iterator[tuple[by
         for own in _worktrees_of(common):
             text = (read_small(own + b"/gitdir", REF_CAP) or b"").strip().split(b"\0")[0]
             yield own, os.path.dirname(os.path.normpath(os.path.join(own, text)))
-    own = own_directory(place)  # last, so that it is the first to be looked at
-    if own is not None:
-        yield own, place
+    if (main := own_directory(place)) is not None:
+        yield main, place  # last, so that it is the first to be looked at
 
 
 def _common_of(place: bytes) -> bytes:
