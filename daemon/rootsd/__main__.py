@@ -69,7 +69,7 @@ def _load(words: list[str]) -> Callable[[], int]:
             _lose_messages()
             from rootsd.wall.session import main as confine
 
-            return lambda: confine.main(rest)
+            return lambda: confine.main([*words[:start], *rest])
         case ["check", *rest] if (path := _only_path(rest)) is not None:
             _lose_messages()
             from rootsd import check

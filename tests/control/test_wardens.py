@@ -100,11 +100,12 @@ class Warden:
     def _take(self, message: dict[str, Any]) -> None:
         change = message["roots"]
         assert message["number"] == self._changes
-        assert all(path in self._roots for path in change["removed"])
+        gone = {each["path"] for each in change["removed"]}
+        assert gone <= self._roots.keys()
         assert all(self._roots.get(each["path"]) != each for each in change["changed"])
         self._changes += 1
         self._roots = {
-            path: root for path, root in self._roots.items() if path not in change["removed"]
+            path: root for path, root in self._roots.items() if path not in gone
         } | by_path(change)
 
 

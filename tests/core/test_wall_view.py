@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -9,8 +10,18 @@ from msgspec.structs import replace
 from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused
-from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Input, ProjectGone, ProjectObserved
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Input,
+    ProjectGone,
+    ProjectObserved,
+    SessionEnded,
+)
 from rootsd.core.model import GitEntry, Presence, ProjectKind, SessionKey, Verdict
+from rootsd.core.mount_plan import RemovalReason
 from rootsd.core.paths import contains
 from rootsd.core.plan import plan
 from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, session_start_in
@@ -204,6 +215,34 @@ def approve_linked(path: bytes) -> Approve:
     return Approve(path, WITH_SUB.projects[path].observed.identity, ANN)
 
 
+SESSION = SessionKey("s1", "an agent")
+
+
+@pytest.mark.parametrize(
+    ("change", "scope", "why"),
+    [
+        (Deny(API, ANN), FULL_SCOPE, RemovalReason.DENIED),
+        (Deny(SRC, ANN), FULL_SCOPE, RemovalReason.DENIED),
+        (Forget(API, ANN), FULL_SCOPE, RemovalReason.UNDECIDED),
+        (ProjectGone(API), FULL_SCOPE, RemovalReason.MISSING),
+        (seen(API, 9), FULL_SCOPE, RemovalReason.LAPSED),
+        (SessionEnded(API, SESSION), FULL_SCOPE, RemovalReason.ENDED),
+        (Deny(WEB, ANN), Scope(names=frozenset({"web"})), RemovalReason.OUT_OF_SCOPE),
+    ],
+)
+def test_a_change_of_a_view_says_why_a_root_is_gone(
+    change: Input, scope: Scope, why: RemovalReason
+) -> None:
+    is_bound = isinstance(change, SessionEnded)
+    catalog = after(KNOWN, approve(API, session=SESSION if is_bound else None))
+    mine = replace(FULL_SCOPE, sessions=frozenset([SESSION.id]))
+    before = wall_view(1, WallRoots.of(catalog), mine)
+    catalog = after(catalog, change)
+    view = wall_view(2, WallRoots.of(catalog), scope)
+    [gone] = view_change(before, view, catalog)[1]
+    assert (gone.path, gone.name, gone.why) == (API, "api", why)
+
+
 LINKED_STEPS: st.SearchStrategy[Input] = st.one_of(
     st.sampled_from(LINKED).map(approve_linked),
     st.sampled_from(LINKED).map(lambda path: Deny(path, ANN)),
@@ -228,10 +267,10 @@ def test_a_view_that_follows_each_change_is_the_whole_view_and_names_only_what_d
         followed = followed.after(catalog)
         assert followed == WallRoots.of(catalog)
         view = wall_view(1, followed, FULL_SCOPE)
-        changed, removed = view_change(before, view)
+        changed, removed = view_change(before, view, catalog)
         assert all(known.get(each.root.path) != each for each in changed)
-        for path in removed:
-            del known[path]
+        for each in removed:
+            del known[each.path]
         known |= {each.root.path: each for each in changed}
         assert known == {each.root.path: each for each in view.roots}
         before = view

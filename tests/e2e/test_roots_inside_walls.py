@@ -211,8 +211,12 @@ def test_control_a_wall_that_cannot_be_recognized_is_found(person: Resident) -> 
 def test_changes_of_the_wall_reach_the_program(person: Resident) -> None:
     with _client(person, "itself", ("--only", "alpha", "--only", "beta")) as client:
         assert client.names() == ["alpha", "beta"]
+        assert "Since your last call" not in client.call("list_roots")
         person.rootsd("deny", "beta")
         assert client.names() == ["alpha"]
+        said = client.call("list_roots")
+        assert "removed beta. If a removed folder is approved again, its shells need: cd" in said
+        assert "removed" not in client.call("list_roots"), "it is said once"
         person.rootsd("approve", "beta")
         assert client.names() == ["alpha", "beta"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.record import to_json
 from rootsd.wire.feed import RootsChange
 from rootsd.wire.follow import FeedChange
@@ -25,7 +25,11 @@ class SentView:
         self._number += 1
         change = RootsChange(
             tuple(root for root in roots if before.get(root.path) != root),
-            tuple(before.keys() - self._roots.keys()),
+            tuple(
+                RemovedRoot(path, root.name, RemovalReason.DENIED)
+                for path, root in before.items()
+                if path not in self._roots
+            ),
             None if denied == denied_before else frozenset(denied),
         )
         return to_json(FeedChange(self._number, 1, None, change, None))

@@ -310,7 +310,7 @@ class WardenRegistry:
 
     def roots_change(self, before: WallView, after: WallView) -> RootsChange:
         """Return the part of a message that turns the view `before` into `after`."""
-        changed, removed = view_change(before, after)
+        changed, removed = view_change(before, after, self.ledger.catalog)
         return RootsChange(
             tuple(_confined_root(each, self._end_of(each)) for each in changed),
             removed,

@@ -142,6 +142,33 @@ class ConfinedRoot(NamedTuple):
     """
 
 
+class RemovalReason(Enum):
+    """Why a session no longer gets a root."""
+
+    DENIED = "denied"
+    ENDED = "ended"
+    """The time or the session of its approval has ended."""
+    LAPSED = "lapsed"
+    """Another folder is at its path, or something else ended the approval by itself."""
+    UNDECIDED = "undecided"
+    """Nothing approves it any more."""
+    MISSING = "missing"
+    """Its folder is not on the disk."""
+    OUT_OF_SCOPE = "out-of-scope"
+    """It is approved, but not in the scope of the session."""
+
+
+class RemovedRoot(NamedTuple):
+    """A root that a session no longer gets."""
+
+    path: bytes
+    """Its canonical path."""
+    name: str
+    """The name under which MCP clients got it."""
+    why: RemovalReason
+    """Why it is gone."""
+
+
 class MountPurpose(Enum):
     """Why a folder is mounted."""
 

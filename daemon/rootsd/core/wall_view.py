@@ -33,7 +33,9 @@ from rootsd.core.model import (
     ProjectKind,
     PublishedRoot,
     PublishedSet,
+    Verdict,
 )
+from rootsd.core.mount_plan import RemovalReason, RemovedRoot
 from rootsd.core.paths import ancestors
 from rootsd.core.scope import Scope, apply_scope, is_folder
 from rootsd.core.shared_git import SharedGit, shared_git
@@ -126,12 +128,32 @@ def wall_view(revision: int, every: WallRoots, scope: Scope) -> WallView:
 
 
 def view_change(
-    before: WallView, after: WallView
-) -> tuple[tuple[WallRoot, ...], tuple[bytes, ...]]:
-    """Return the new and changed roots of `after`, and the paths of those that are gone."""
+    before: WallView, after: WallView, catalog: Catalog
+) -> tuple[tuple[WallRoot, ...], tuple[RemovedRoot, ...]]:
+    """Return the new and changed roots of `after`, and those that are gone by `catalog`."""
     left = {each.root.path: each for each in before.roots}
     new = tuple(each for each in after.roots if left.pop(each.root.path, None) != each)
-    return new, tuple(left)
+    gone = ((path, each.root.name) for path, each in left.items())
+    return new, tuple(RemovedRoot(path, name, _why_gone(catalog, path)) for path, name in gone)
+
+
+def _why_gone(catalog: Catalog, path: bytes) -> RemovalReason:
+    """Return why a view lost the root at `path`."""
+    project = catalog.projects.get(path)
+    if project is None:
+        return RemovalReason.UNDECIDED
+    lapse = project.ruling.lapse
+    match catalog.judgments[path].verdict:
+        case Verdict.DENIED:
+            return RemovalReason.DENIED
+        case _ if path in catalog.roots or path in catalog.withheld:
+            return RemovalReason.OUT_OF_SCOPE
+        case _ if project.observed.presence is not Presence.PRESENT:
+            return RemovalReason.MISSING
+        case _ if lapse is not None:
+            return RemovalReason.LAPSED if project.ruling.is_lapsed else RemovalReason.ENDED
+        case _:
+            return RemovalReason.UNDECIDED
 
 
 def _all_roots(

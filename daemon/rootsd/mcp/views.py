@@ -17,6 +17,7 @@ from rootsd.core.scope import FULL_SCOPE, NO_SESSION_START, Scope, SessionStart,
 from rootsd.core.session_keys import NO_MEMBERSHIP, SessionMembership
 from rootsd.core.session_observer import SessionObserver
 from rootsd.core.throttle import TokenBucket
+from rootsd.core.wall_peers import PeerPlace
 from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.diff import PublishedDiff, describe_root_changes, diff_published
 from rootsd.mcp.serializers import NO_WORKSPACE_PATHS, WorkspacePaths
@@ -37,6 +38,7 @@ class WaitLimits(Struct, frozen=True):
 
 
 DEFAULT_WAIT_LIMITS = WaitLimits()
+_HOW_TO_RETURN = ' If a removed folder is approved again, its shells need: cd "$PWD"'
 
 
 class ConnectionView(Struct):
@@ -103,7 +105,14 @@ class ConnectionView(Struct):
         `answer` is the set behind this result, and counts as the last one from now on.
         """
         before, self._last_answer = self._last_answer, answer
-        return "" if before is None or before is answer else describe_root_changes(before, answer)
+        if before is None or before is answer:
+            return ""
+        changes = describe_root_changes(before, answer)
+        is_behind_wall = self.membership.peer.place is PeerPlace.BEHIND_WALL
+        kept = {root.path for root in answer.roots}
+        if is_behind_wall and any(root.path not in kept for root in before.roots):
+            changes += _HOW_TO_RETURN
+        return changes
 
     def diff(self, before: PublishedSet, after: PublishedSet) -> PublishedDiff:
         """Return the change that this connection sees if the source goes from `before` to

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.wire.jsonrpc import (
     ErrorResponse,
     LineReader,
@@ -45,8 +45,8 @@ class RootsChange(NamedTuple):
 
     changed: tuple[ConfinedRoot, ...]
     """The roots that are new, or differ from the root of the same path before."""
-    removed: tuple[bytes, ...]
-    """The paths of the roots that are gone."""
+    removed: tuple[RemovedRoot, ...]
+    """The roots that are gone."""
     denied: frozenset[bytes] | None
     """All denied folders, or null if they are those of the message before. None of them
     lies inside another. A warden masks what system files, toolchains, and caches show of them.

@@ -345,6 +345,7 @@ def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(
     assert error == (
         "rootsd run: /src/docs is not shown to the server: another folder is there now;"
         " try: rootsd why /src/docs\n"
+        "rootsd run: web was denied\n"
     )
     reports = played.daemon.recv(1 << 16)
     assert b"/src/docs: another folder is there now" in reports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session import view_feed
@@ -53,7 +53,13 @@ class Following(ProgramPause):
         self.why: RootsdError | None = None
         self.happened: list[str] = []
 
-    def _set_roots(self, roots: Sequence[ConfinedRoot], _: frozenset[bytes]) -> None:
+    def _set_roots(
+        self,
+        roots: Sequence[ConfinedRoot],
+        _: frozenset[bytes],
+        removed: Mapping[bytes, RemovedRoot],
+    ) -> None:
+        self.removed = {path: each.why for path, each in removed.items()}
         self.shown.append({root.path for root in roots})
         self.happened.append("shown")
 
@@ -235,6 +241,7 @@ def test_without_a_daemon_an_approval_ends_in_time(
     assert not following.shown  # a daemon is there, and decides
     publisher.close()
     following.until_shown(later, DOCS)
+    assert following.removed == {API.path: RemovalReason.ENDED}
     assert following.state is PauseState.RUNNING
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: now_ns + 10**18)
     following.until_shown(DOCS)

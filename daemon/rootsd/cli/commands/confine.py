@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.options.wall import wall_options, wall_words
 
 SECTION = "For programs"
@@ -41,11 +42,14 @@ rootsd confine --show"""
 @click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]...")
+@pass_invocation
 def command(
+    invocation: Invocation,
+    /,
+    *,
     only: tuple[str, ...],
     name: str | None,
     words: tuple[str, ...],
-    *,
     everything: bool,
     show: bool,
     **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
@@ -73,6 +77,8 @@ def command(
     flags = [text for each in only for text in ("--only", each)]
     flags += ["--all"] if everything else []
     flags += ["--show"] if show else []
+    flags += ["--quiet"] if invocation.flags.quiet else []
+    flags += ["--no-input"] if invocation.flags.no_input else []
     flags += wall_words(wall)
     flags += ["--name", name] if name else []
     return confine.main([*flags, "--", *words] if words else flags)

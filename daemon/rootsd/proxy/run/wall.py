@@ -32,7 +32,7 @@ from typing import Self
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.record import from_line, to_line
 from rootsd.link.daemon_link import is_readable
 from rootsd.proxy.run.process import ServerSandbox
@@ -47,6 +47,7 @@ from rootsd.wall.kernel.orders import (
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
+from rootsd.wall.session.messages import describe_gone
 from rootsd.wall.session.view_feed import ViewFeed
 from rootsd.wire.hello import encode_reported_roots
 
@@ -169,9 +170,17 @@ class ServerWall(ServerSandbox):
     def _tell_pause(self, news: PauseNews) -> None:
         sys.stderr.write(f"rootsd run: {describe_pause(news, self._wall.label)}\n")
 
-    def _set_view(self, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]) -> None:
+    def _set_view(
+        self,
+        roots: Sequence[ConfinedRoot],
+        denied: frozenset[bytes],
+        removed: Mapping[bytes, RemovedRoot],
+    ) -> None:
+        gone = self._shown - {root.path for root in roots}
         self._view, self._denied = tuple(roots), denied
         self._apply()
+        for line in describe_gone([removed[path] for path in gone if path in removed]):
+            sys.stderr.write(f"rootsd run: {line}\n")
 
     def _wanted(self) -> tuple[ConfinedRoot, ...]:
         """Return the roots that the kernel must show."""

@@ -7,15 +7,17 @@ An owner that tells a program about roots keeps this rule: after a grant, wait f
 then notify the program; for a revoke, notify the program first and then send the order.
 
 A warden that follows the daemon itself gets no orders about roots, and reports to the daemon. It
-sends `PauseNews` to its owner whenever it has stopped the programs, or lets them continue.
+sends `PauseNews` to its owner whenever it has stopped the programs, or lets them continue, and
+`RootNews` whenever the programs see other roots.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.record import BadRecord, from_line
 
 MAX_LINE_BYTES = 1 << 28
@@ -46,6 +48,13 @@ class PauseNews(NamedTuple):
     state: PauseState
     why: str = ""
     remedy: str = ""
+
+
+class RootNews(NamedTuple):
+    """Roots that programs no longer see, or see now."""
+
+    gone: tuple[RemovedRoot, ...]
+    new: tuple[bytes, ...]
 
 
 class WardenOrder(NamedTuple):
@@ -100,9 +109,10 @@ class WardenReport(NamedTuple):
     change: AppliedChange = AppliedChange()
 
 
-def decode_news(line: bytes) -> WardenReport | PauseNews:
+def decode_news(line: bytes) -> WardenReport | PauseNews | RootNews:
     """Return what a warden sent. Raises BadRecord."""
-    try:
+    with suppress(BadRecord):
         return from_line(WardenReport, line)
-    except BadRecord:
+    with suppress(BadRecord):
         return from_line(PauseNews, line)
+    return from_line(RootNews, line)

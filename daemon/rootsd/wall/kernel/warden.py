@@ -29,6 +29,8 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
+    RemovalReason,
+    RemovedRoot,
     ViewEntry,
     desired_mounts,
 )
@@ -45,6 +47,7 @@ from rootsd.wall.kernel.orders import (
     OrderKind,
     PauseNews,
     PauseState,
+    RootNews,
     WardenOrder,
     WardenReport,
     decode_news,
@@ -98,8 +101,8 @@ class WardenFeed(Protocol):
         """Let programs run for a while that were stopped because no daemon answers."""
 
 
-SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None]
-"""Sets the roots, and the denied folders."""
+SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes], Mapping[bytes, RemovedRoot]], None]
+"""Sets the roots, and the denied folders. The last argument says why roots are gone, by path."""
 FollowRoots = Callable[[SetRoots, ProgramPause], WardenFeed]
 """Makes the feed of a warden. The feed sets the roots, and stops the programs."""
 
@@ -218,9 +221,9 @@ class WardenNews:
         """Return the descriptor to wait for. It is -1 after the end of the warden."""
         return self._channel.fileno()
 
-    def take(self) -> list[PauseNews]:
-        """Return how the state of the programs has changed. Do nothing if there is no news."""
-        changes = []
+    def take(self) -> list[PauseNews | RootNews]:
+        """Return what has changed for the programs. Do nothing if there is no news."""
+        changes: list[PauseNews | RootNews] = []
         try:
             data = self._channel.recv(_CHUNK)
         except BlockingIOError:
@@ -234,8 +237,10 @@ class WardenNews:
             match decode_news(bytes(line)):
                 case WardenReport(change=change):
                     self.lost += change.lost
-                case PauseNews() as news if news != self._last:
+                case PauseNews() as news:
+                    changes += [news] if news != self._last else []
                     self._last = news
+                case RootNews() as news:
                     changes.append(news)
         return changes
 
@@ -362,12 +367,7 @@ class _WardenLoop:
 
     def follow(self, make_feed: FollowRoots, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
-        self._feed = make_feed(
-            lambda roots, denied: self._report(
-                self.change(WardenOrder(0, OrderKind.SET, tuple(roots), denied=denied))
-            ),
-            ProgramPause(os.getppid(), self._tell_pause),
-        )
+        self._feed = make_feed(self._set_roots, ProgramPause(os.getppid(), self._tell))
         self._feed.report(first)
         self._feed.attend()  # it may hold messages that arrived before the fork
 
@@ -460,6 +460,29 @@ class _WardenLoop:
             ),
         )
 
+    def _set_roots(
+        self,
+        roots: Sequence[ConfinedRoot],
+        denied: frozenset[bytes],
+        removed: Mapping[bytes, RemovedRoot],
+    ) -> None:
+        """Show the roots of the feed, and tell the owner which are gone and which are new."""
+        before = self._visible_roots()
+        report = self.change(WardenOrder(0, OrderKind.SET, tuple(roots), denied=denied))
+        self._report(report)
+        gone = tuple(
+            removed.get(path) or RemovedRoot(path, root.name, RemovalReason.UNDECIDED)
+            for path, root in before.items()
+            if path not in self._roots
+        )
+        new = tuple(path for path in self._visible_roots() if path not in before)
+        if (gone or new) and not report.change.lost:
+            self._tell(RootNews(gone, new))
+
+    def _visible_roots(self) -> dict[bytes, ConfinedRoot]:
+        known = self._view.shown
+        return {path: root for path, root in self._roots.items() if path in known}
+
     def _report(self, report: WardenReport) -> None:
         self._has_ended = bool(report.change.lost)
         if self._feed is not None:
@@ -468,7 +491,7 @@ class _WardenLoop:
             self._outgoing += to_line(report)
             self._flush()
 
-    def _tell_pause(self, news: PauseNews) -> None:
+    def _tell(self, news: PauseNews | RootNews) -> None:
         self._outgoing += to_line(news)
         self._flush()
 

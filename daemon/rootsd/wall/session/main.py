@@ -19,13 +19,13 @@ from rootsd.agents.forms.state import OwnSandbox
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.wall import WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import folder_of_daemon
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
-from rootsd.wall.kernel.orders import PauseNews, PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import Layer, TerminalUse
 from rootsd.wall.kernel.warden import (
@@ -40,6 +40,14 @@ from rootsd.wall.kernel.warden import (
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for
+from rootsd.wall.session.messages import (
+    PREFIX,
+    describe_news,
+    names_of,
+    print_line,
+    print_lines,
+    untold,
+)
 from rootsd.wall.session.options import (
     USAGE,
     ConfineOptions,
@@ -67,11 +75,9 @@ from rootsd.wire.requested_scope import RequestedScope
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 _MISSING = b"missing"  # what the program's process reports if there is no such program
-_PREFIX = "rootsd confine: "
 _MAX_SLOTS = 256
 _MAX_FAILURE = 4096
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
-_MAX_NAMED = 4  # roots in a message
 _MAX_NAME = 100  # a file name holds 255 bytes
 _NO_ROOT = "no root is approved for this session yet; approve one outside the wall"
 _NO_FOCUS = "no root has the tag of the focus yet; outside the wall, run rootsd focus TAG"
@@ -98,7 +104,7 @@ class OwnedWall(NamedTuple):
     def end(self) -> None:
         """End the warden, and print what the programs have left behind."""
         for sentence in self.warden.end():
-            _print_line(sentence)
+            print_line(sentence)
 
     def renewed(self, roots: tuple[ConfinedRoot, ...], denied: frozenset[bytes]) -> OwnedWall:
         """End the warden, and return the wall with another one that shows `roots`.
@@ -126,10 +132,10 @@ def main(argv: list[str]) -> int:
         _check_platform()
         return _confine(options)
     except ConfineUsageError as error:
-        sys.stderr.write(f"rootsd confine: {error}\n{USAGE}\n")
+        sys.stderr.write(f"{PREFIX}{error}\n{USAGE}\n")
         return Exit.USAGE
     except RootsdError as error:
-        _print_line(f"{error.message}; try: {error.remedy}")
+        print_line(f"{error.message}; try: {error.remedy}")
         return exit_of(error.code)
 
 
@@ -185,30 +191,35 @@ def _confine(options: ConfineOptions) -> int:
     kind.check(options, view)
     _check_standard_files(STANDARD)
     if agent is not None:
-        for sentence in agent.prepare():
-            _print_line(sentence)
+        _say(options, *agent.prepare())
 
     # The warden starts no daemon, because that would run inside the warden's namespaces.
     subscription.feed.link.starts_daemons = False
 
     def follow(set_roots: SetRoots, programs: ProgramPause) -> WardenFeed:
-        def set_with_hidden(found: Sequence[ConfinedRoot], closed: frozenset[bytes]) -> None:
-            set_roots([view.with_hidden(root) for root in found], closed)
+        def set_with_hidden(
+            found: Sequence[ConfinedRoot],
+            closed: frozenset[bytes],
+            removed: Mapping[bytes, RemovedRoot],
+        ) -> None:
+            set_roots([view.with_hidden(root) for root in found], closed, removed)
 
         return ViewFeed(subscription, set_with_hidden, view.state, programs)
 
     settings = _warden_settings(view, denied, _disabled_layers(options))
     warden = _start(options.label, kind, settings, roots, follow)
     subscription.feed.close()
-    for sentence in _sentences(warden, view):
-        _print_line(sentence)
+    for sentence in warden.notes:
+        print_line(sentence)
+    _say(options, *view.notes)
+    if Opening.QUIET not in options.flags:
+        _say(options, *untold(_open_and_closed(view)))
     if not roots:
-        _print_line(_NO_FOCUS if scope.focus else _NO_ROOT)
+        _say(options, _NO_FOCUS if scope.focus else _NO_ROOT)
     try:
         return _run_program(options, view, agent, kind, warden)
     finally:
-        for sentence in warden.end():
-            _print_line(sentence)
+        _say(options, *warden.end())
 
 
 def _start(
@@ -221,7 +232,7 @@ def _start(
     """Start the warden in a folder of its own, which it locks. Raises CannotConfine."""
     for report in conclude_killed(_walls()):
         for sentence in report.sentences():
-            _print_line(sentence)
+            print_line(sentence)
     folder, lock = _claim_folder(label)
     try:
         return kind.engine.start(settings._replace(folder=folder), roots, follow)
@@ -299,6 +310,7 @@ def _run_program(
     cell = view.cell(_disabled_layers(options))._replace(
         terminal=theirs if own else None, terminal_fds=own, terminal_use=use
     )
+    start = cell.folder
     failure, failing = os.pipe2(os.O_CLOEXEC)
     waiter = os.fork()
     if waiter == 0:
@@ -323,16 +335,15 @@ def _run_program(
     let_go((0, 1))  # this process still prints to standard error
     news = warden.news()
 
-    def describe(pause: PauseNews) -> str:
-        return describe_pause(pause, options.label)
+    def describe(each: PauseNews | RootNews) -> list[str]:
+        if isinstance(each, PauseNews):
+            return [PREFIX + describe_pause(each, options.label)]
+        return [] if Opening.QUIET in options.flags else describe_news(each, start)
 
     if user is None:
-        status = wait_with_news(waiter, news, lambda pause: _print_line(describe(pause)))
+        status = wait_with_news(waiter, news, lambda each: print_lines(describe(each)))
     else:
-        front = TerminalFront(
-            ours, waiter, user, use, news, lambda pause: f"{_PREFIX}{describe(pause)}"
-        )
-        status = front.run()
+        status = TerminalFront(ours, waiter, user, use, news, describe).run()
     _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
     return status
 
@@ -344,13 +355,13 @@ def _explain_end(
     news.take()
     if message == _MISSING:
         missing = explain_missing(options.words[0])
-        _print_line(f"{missing.message}; try: {missing.remedy}")
+        print_line(f"{missing.message}; try: {missing.remedy}")
     elif message:
-        _print_line(message.decode("utf-8", "replace"))
+        print_line(message.decode("utf-8", "replace"))
     elif news.lost:
-        _print_line(_revoked(news.lost))
+        print_line(_revoked(news.lost))
     elif os.waitpid(warden.pid, os.WNOHANG)[0]:
-        _print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
+        print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
 
 
 def _check_standard_files(fds: Iterable[int]) -> None:
@@ -405,9 +416,7 @@ def describe_pause(news: PauseNews, label: str) -> str:
 
 
 def _revoked(lost: Sequence[bytes]) -> str:
-    shown = ", ".join(safe_label(path, limit=None) for path in lost[:_MAX_NAMED])
-    if len(lost) > _MAX_NAMED:
-        shown += f" and {len(lost) - _MAX_NAMED} more"
+    shown = names_of([safe_label(path, limit=None) for path in lost])
     return f"the program was ended, since it may no longer reach {shown}; start it again"
 
 
@@ -415,6 +424,13 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"the program cannot be started: {error.strerror}; try: rootsd doctor"
     return f"the program cannot be started: {error!r}; try: rootsd doctor"
+
+
+def _say(options: ConfineOptions, *sentences: str) -> None:
+    """Print what is no error, unless the person asked for quiet."""
+    if Opening.QUIET not in options.flags:
+        for sentence in sentences:
+            print_line(sentence)
 
 
 def _show(
@@ -427,23 +443,21 @@ def _show(
     for path, inside, reason in sorted(kind.rows(view, roots, denied)):
         sys.stdout.write(f"{safe_label(path, limit=None)}\t{inside}\t{reason}\n")
     for note in view.notes:
-        _print_line(note)
-    _print_line(f"engine: {kind.engine.kind.value}")
+        print_line(note)
+    print_line(f"engine: {kind.engine.kind.value}")
     for sentence in view.stays_open:
-        _print_line(f"open: {sentence}")
+        print_line(f"open: {sentence}")
     for part in (*view.closed, *view.left_out):
-        _print_line(f"closed: {part}")
+        print_line(f"closed: {part}")
 
 
 def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
     yield from warden.notes
     yield from view.notes
+    yield from _open_and_closed(view)
+
+
+def _open_and_closed(view: ComposedView) -> Iterator[str]:
     yield from view.stays_open
     if view.closed:
         yield f"closed: {', '.join(view.closed)}"
-
-
-def _print_line(text: str) -> None:
-    if not text.isprintable():  # a note names a path, which a program in a root may have chosen
-        text = safe_label(text, limit=None)
-    sys.stderr.write(f"{_PREFIX}{text}\n")

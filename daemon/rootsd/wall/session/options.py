@@ -17,7 +17,7 @@ WALL_USAGE = (
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
     f"usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] {WALL_USAGE} [--name NAME]"
-    " (--show | -- PROGRAM [ARGUMENT]...)"
+    " [--quiet] (--show | -- PROGRAM [ARGUMENT]...)"
 )
 
 
@@ -26,7 +26,7 @@ class ConfineUsageError(Exception):
 
 
 class Opening(Enum):
-    """A flag that opens something, selects the engine, or shows the view."""
+    """A flag without a value: it opens something, selects the engine, or says what to print."""
 
     ALL = "--all"
     NO_NETWORK = "--no-network"
@@ -38,6 +38,8 @@ class Opening(Enum):
     NO_PROTECT = "--no-protect"
     STATIC = "--static"
     SHOW = "--show"
+    QUIET = "--quiet"
+    NO_INPUT = "--no-input"
 
 
 class ConfineOptions(NamedTuple):
@@ -67,8 +69,9 @@ _LISTS = {
     "--hide": "hide",
 }
 _FLAGS = {flag.value: flag for flag in Opening}
-_OWN = ("--all", "--only", "--name", "--show")
+_OWN = ("--all", "--only", "--name", "--show", "--quiet", "--no-input")
 """The flags that `rootsd run` lacks, or gives to its proxy."""
+_WITHOUT_EFFECT = ("-v", "--verbose", "--no-color")
 WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
 WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), "--on-revoke")
 
@@ -88,8 +91,11 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
     words = list(argv)
     while words and words[0].startswith("-"):
         flag, equals, value = words.pop(0).partition("=")
+        flag = "--quiet" if flag == "-q" else flag
         if flag == "--" and not equals:
             break
+        if flag in _WITHOUT_EFFECT and not equals:
+            continue
         if flag in _FLAGS and not equals:
             options = options._replace(flags=options.flags | {_FLAGS[flag]})
             continue

@@ -22,6 +22,9 @@ user.
 **While no daemon answers**, the warden stops the program, and the front says so. Keys wait. A key
 or signal of the user, such as Ctrl-C, lets the program run for a moment, so that it can obey.
 
+**When roots go or come**, the front says so. While the program draws the whole screen, the front
+waits with that.
+
 **A terminal of another user**, as after `su`, may not be opened again by its name. Then the front
 opens it as /dev/tty, which needs no permission. Where that is another terminal, the front shares
 the open file with the shell, which makes it block again at each prompt. So each read and each
@@ -38,13 +41,14 @@ import signal
 import socket
 import termios
 import tty
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from rootsd.wall.kernel.orders import PauseNews, PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
 from rootsd.wall.kernel.warden import WardenNews
+from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
 from rootsd.wall.view.standard_files import is_in_pipeline
 
 _CHUNK = 1 << 16
@@ -63,6 +67,9 @@ _HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
 
+DescribeNews = Callable[[PauseNews | RootNews], Iterable[str]]
+"""Returns what to tell the user, as sentences."""
+
 
 def wait_for(waiter: int) -> int:
     """Wait for a program without a terminal, forward signals to it, and return its status."""
@@ -70,8 +77,10 @@ def wait_for(waiter: int) -> int:
     return _status_of(waiter)
 
 
-def wait_with_news(waiter: int, news: WardenNews, tell: Callable[[PauseNews], None]) -> int:
-    """Do the same, and call `tell` when the warden stops the program, and when it goes on."""
+def wait_with_news(
+    waiter: int, news: WardenNews, tell: Callable[[PauseNews | RootNews], None]
+) -> int:
+    """Do the same, and call `tell` with the news of the warden."""
     forwarder = _SignalForwarder(waiter, news)
     _forward_signals(forwarder)
     _follow_news(waiter, news, tell, forwarder)
@@ -116,7 +125,7 @@ class _SignalForwarder:
 def _follow_news(
     waiter: int,
     news: WardenNews,
-    tell: Callable[[PauseNews], None],
+    tell: Callable[[PauseNews | RootNews], None],
     forwarder: _SignalForwarder,
 ) -> None:
     """Tell the news of the warden until the waiter has ended."""
@@ -176,13 +185,12 @@ class TerminalFront:
         user: UserTerminal,
         use: TerminalUse,
         news: WardenNews,
-        describe: Callable[[PauseNews], str],
+        describe: DescribeNews,
     ) -> None:
-        """Take the end of the channel of `CellOptions`, and the `use` that is in there.
-
-        `describe` returns what to show to the user when the warden has stopped the program.
-        """
+        """Take the end of the channel of `CellOptions`, and the `use` that is in there."""
         self._news = news
+        self._screen = ScreenUse()
+        self._untold: list[str] = []
         self._describe = describe
         self._channel = channel
         self._waiter = waiter
@@ -257,10 +265,27 @@ class TerminalFront:
         return self._news.state is PauseState.STOPPED
 
     def _take_news(self) -> None:
-        """Tell the user that the program waits for a daemon, or goes on."""
+        """Tell the user that the program waits for a daemon or goes on, and of other roots."""
         for each in self._news.take():
-            self._to_user += self._describe(each).encode() + b"\r\n"
+            lines = [*self._describe(each)]
+            if isinstance(each, PauseNews):  # the program cannot end its use of the screen now
+                self._tell(lines)
+            else:
+                self._untold += lines
+        self._tell_rest()
         self._heed_keys()
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        width = width_of(self._user.screen)
+        shown = [part for line in lines for part in wrapped(line, width)]
+        if shown:
+            self._to_user += self._screen.between(shown)
+
+    def _tell_rest(self) -> None:
+        """Tell what had to wait, if the screen is free."""
+        if self._untold and self._screen.is_free:
+            lines, self._untold = self._untold, []
+            self._tell(lines)
 
     def _heed_keys(self) -> None:
         """Let a program that is stopped continue for a key that makes a signal."""
@@ -313,9 +338,14 @@ class TerminalFront:
 
     def _read_program(self) -> None:
         with suppress(OSError):
-            self._to_user += os.read(self._master, _CHUNK)
+            self._show(os.read(self._master, _CHUNK))
+        self._tell_rest()
         if self._raw_from and self._user.is_shared:
             self._follow_output_mode()
+
+    def _show(self, output: bytes) -> None:
+        self._to_user += output
+        self._screen.take(output)
 
     def _write(self) -> None:
         self._write_to_user()
@@ -341,6 +371,8 @@ class TerminalFront:
     def _drain(self) -> None:
         """Copy what the program wrote before its end."""
         self._read_rest()
+        self._take_news()
+        self._tell(self._untold)
         os.close(self._master)
         poll = select.poll()
         poll.register(self._user.screen, select.POLLOUT)
@@ -352,7 +384,7 @@ class TerminalFront:
         """Read what the program wrote before it ended or stopped."""
         with suppress(OSError):
             while data := os.read(self._master, _CHUNK):
-                self._to_user += data
+                self._show(data)
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop like the program did, until the shell continues this process."""

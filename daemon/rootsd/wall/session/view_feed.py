@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, Record, from_json
 from rootsd.core.wall import WallSettings, WallUse
@@ -30,6 +30,7 @@ from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import PauseState, WardenReport
 from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.warden import SetRoots
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
 from rootsd.wire.hello import Hello, hello_params
 
@@ -46,6 +47,8 @@ class FollowedView:
     def __init__(self) -> None:
         self.denied: frozenset[bytes] = frozenset()
         """All denied folders."""
+        self.removed: dict[bytes, RemovedRoot] = {}
+        """Why roots of an earlier view are gone, by path."""
         self._roots: dict[bytes, ConfinedRoot] = {}
 
     @property
@@ -61,23 +64,23 @@ class FollowedView:
 
     def end_approvals(self, now_ns: int) -> bool:
         """Remove the roots whose approval has ended, and return whether there were any."""
-        kept = {
-            path: root
-            for path, root in self._roots.items()
-            if root.ends_ns is None or root.ends_ns > now_ns
-        }
-        has_ended = len(kept) < len(self._roots)
-        self._roots = kept
-        return has_ended
+        roots = self._roots.values()
+        ended = [root for root in roots if root.ends_ns is not None and root.ends_ns <= now_ns]
+        self._remove(RemovedRoot(root.path, root.name, RemovalReason.ENDED) for root in ended)
+        return bool(ended)
 
     def take(self, change: Mapping[str, Any]) -> None:
         """Apply the next change. The first one has all roots. Raises BadFeed."""
         roots = _read(RootsChange, change, "roots")
-        for path in roots.removed:
-            self._roots.pop(path, None)
+        self._remove(roots.removed)
         self._roots.update((root.path, root) for root in roots.changed)
         if roots.denied is not None:
             self.denied = roots.denied
+
+    def _remove(self, gone: Iterable[RemovedRoot]) -> None:
+        for each in gone:
+            self._roots.pop(each.path, None)
+            self.removed[each.path] = each
 
 
 class UnknownRoot(RootsdError):
@@ -147,7 +150,7 @@ class ViewFeed:
     def __init__(
         self,
         subscription: WallSubscription,
-        on_roots: Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None],
+        on_roots: SetRoots,
         state: dict[str, object],
         programs: ProgramPause,
     ) -> None:
@@ -185,7 +188,7 @@ class ViewFeed:
         if self.is_away:
             now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             if self._shown.end_approvals(now_ns):
-                self._on_roots(self._shown.roots, self._shown.denied)
+                self._show(self._shown)
         if time.monotonic() >= self._stop_at:
             self._stop_at = time.monotonic() + _LOOK_AGAIN_S
             self._programs.stop(self._why)
@@ -245,22 +248,22 @@ class ViewFeed:
                     has_changed = False
         if has_changed:
             self._stop_at = math.inf
-            self._show()
+            self._show(self._view)
             self._programs.resume()
 
     def _lose(self, why: RootsdError, *, has_changed: bool) -> None:
         """Give a daemon some time to come back, or none if it cannot be understood."""
         if has_changed:  # by an earlier message, which may have taken a root away
-            self._show()
+            self._show(self._view)
         self._view = FollowedView()
         if isinstance(why, BadFeed):
             self._why, self._stop_at = why, time.monotonic()
         elif self._stop_at == math.inf:
             self._why, self._stop_at = _NO_DAEMON, time.monotonic() + GRACE_S
 
-    def _show(self) -> None:
-        self._shown = self._view
-        self._on_roots(self._view.roots, self._view.denied)
+    def _show(self, view: FollowedView) -> None:
+        self._shown = view
+        self._on_roots(view.roots, view.denied, view.removed)
 
 
 def _read(kind: type[Record], message: Mapping[str, Any], key: str) -> Record:
