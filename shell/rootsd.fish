@@ -73,12 +73,75 @@ end
 
 complete --command rcd --no-files --keep-order --arguments '(__rootsd_complete_rcd)'
 
+# The last line of this output names the agents that start behind the wall; see [confine] agents.
+function __rootsd_behind_wall
+    set --global __rootsd_command $argv[1]
+    set --global __rootsd_agents $argv[2..]
+    for name in $argv[2..]
+        # A function of the person stays. The prompt tells about it.
+        functions --query -- $name
+        or eval "function $name --wraps $name; __rootsd_agent $name \$argv; end"
+    end
+end
+
+# Start an agent behind the wall, or outside with --outside as the first argument. If the wall
+# cannot work, the agent does not start.
+function __rootsd_agent
+    set -l agent $argv[1]
+    set -e argv[1]
+    if __rootsd_is_inside
+        command $agent $argv
+    else if not test -x "$__rootsd_command"
+        echo "rootsd: $agent starts behind the wall, but $__rootsd_command is gone" \
+            "(try: command $agent, which starts it outside)" >&2
+        return 127
+    else if test "$argv[1]" = --outside
+        $__rootsd_command review --before $agent
+        or return
+        command $agent $argv[2..]
+    else
+        $__rootsd_command confine -- $agent $argv
+    end
+end
+
+# Return whether this shell is behind the wall. A project can set the variable, but not the names
+# of these processes.
+function __rootsd_is_inside
+    test -n "$ROOTSD_CONFINED"
+    and test -r /proc/$fish_pid/stat
+    or return
+    # The parent is the second word after the name in parentheses.
+    read --local --line line </proc/$fish_pid/stat
+    set -l words (string split ' ' -- (string replace --regex '^.*\) ' '' -- $line))
+    for pid in 1 $words[2]
+        if test -r /proc/$pid/comm
+            and read --local name </proc/$pid/comm
+            and test "$name" = rootsd-wall
+            return 0
+        end
+    end
+    return 1
+end
+
+# Tell once about each agent whose name means something else in this shell.
+function __rootsd_tell_other_agents
+    for name in $__rootsd_agents
+        if not functions -- $name | string match --quiet "*__rootsd_agent $name *"
+            echo "rootsd: $name is a function of yours, so it does not start behind the wall" \
+                "(try: rootsd confine -- $name)" >&2
+        end
+    end
+    set --erase __rootsd_agents
+end
+
 set --global __rootsd_uid (id -u)
 
 # Set ROOTSD_PROMPT for the prompt, for example to "work: 3 pending ", and its parts ROOTSD_PENDING
 # and ROOTSD_FOCUS. The daemon keeps the file, with only characters that are safe in a prompt. This
 # starts no process.
 function rootsd_prompt --on-event fish_prompt
+    set --query __rootsd_agents
+    and __rootsd_tell_other_agents
     set -l files /run/user/$__rootsd_uid/rootsd/prompt $HOME/.local/state/rootsd/run/prompt \
         "$HOME/Library/Application Support/rootsd/run/prompt"
     test -n "$ROOTSD_DIR"

@@ -68,6 +68,70 @@ _rootsd_complete_rcd() {
 
 (( $+functions[compdef] )) && compdef _rootsd_complete_rcd rcd
 
+# The last line of this output names the agents that start behind the wall; see [confine] agents.
+_rootsd_behind_wall() {
+    emulate -L zsh
+    local name
+    typeset -g _ROOTSD_COMMAND=$1
+    typeset -ga _ROOTSD_AGENTS
+    _ROOTSD_AGENTS=("${@:2}")
+    for name in "${@:2}"; do
+        # A function of the person stays. The prompt tells about it.
+        if (( ! $+functions[$name] )); then
+            functions[$name]="_rootsd_agent $name \"\$@\""
+        fi
+    done
+}
+
+# Start an agent behind the wall, or outside with --outside as the first argument. If the wall
+# cannot work, the agent does not start.
+_rootsd_agent() {
+    local agent=$1
+    shift
+    if _rootsd_is_inside; then
+        \builtin command "$agent" "$@"
+    elif [[ ! -x $_ROOTSD_COMMAND ]]; then
+        print -u2 -r -- "rootsd: $agent starts behind the wall, but $_ROOTSD_COMMAND is gone" \
+            "(try: command $agent, which starts it outside)"
+        return 127
+    elif [[ ${1-} == --outside ]]; then
+        "$_ROOTSD_COMMAND" review --before "$agent" || return
+        \builtin command "$agent" "${@:2}"
+    else
+        "$_ROOTSD_COMMAND" confine -- "$agent" "$@"
+    fi
+}
+
+# Return whether this shell is behind the wall. A project can set the variable, but not the names
+# of these processes.
+_rootsd_is_inside() {
+    emulate -L zsh
+    local pid name
+    [[ -n ${ROOTSD_CONFINED-} ]] || return
+    for pid in 1 $PPID; do
+        if [[ -r /proc/$pid/comm ]] && IFS= read -r name </proc/$pid/comm &&
+            [[ $name == rootsd-wall ]]; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Tell once about each agent whose name means something else in this shell.
+_rootsd_tell_other_agents() {
+    emulate -L zsh
+    local name
+    for name in $_ROOTSD_AGENTS; do
+        # An alias that adds arguments still comes to the function.
+        if [[ ${aliases[$name]:-$name} != "$name"(| *) ||
+            ${functions[$name]:-} != *"_rootsd_agent $name "* ]]; then
+            print -u2 -r -- "rootsd: $name is an alias or a function of yours, so it does not" \
+                "start behind the wall (try: rootsd confine -- $name)"
+        fi
+    done
+    unset _ROOTSD_AGENTS
+}
+
 # Set ROOTSD_PROMPT for the prompt, for example to "work: 3 pending ", and its parts ROOTSD_PENDING
 # and ROOTSD_FOCUS. The daemon keeps the file, with only characters that are safe in a prompt. This
 # starts no process.
@@ -89,6 +153,7 @@ rootsd_prompt() {
             break
         fi
     done
+    (( ! $+_ROOTSD_AGENTS )) || _rootsd_tell_other_agents
     return $last
 }
 

@@ -1,9 +1,9 @@
 """The console entry point: run the fast commands directly, and all others by the command line.
 
 Every MCP client starts `bridge` and `run`, agents start `hook` before each call of a tool,
-`confine` starts agents, every shell prompt starts `check` and `pending --count`, and every shell
-starts `completion` and `shell-init`. For these, an import of click would take longer than their
-work. `daemon` runs for a long time, and click would
+`confine` starts agents, every shell prompt starts `check` and `pending --count`, every shell
+starts `completion` and `shell-init`, and `AGENT --outside` starts `review --before`. For these, an
+import of click would take longer than their work. `daemon` runs for a long time, and click would
 stay in its memory.
 """
 
@@ -89,6 +89,8 @@ def _load(words: list[str]) -> Callable[[], int]:
             from rootsd.service import shell_scripts
 
             return lambda: shell_scripts.main(verb, shell)
+        case ["review", "--before", _] if _has_reviewed_all():
+            return lambda: 0
         case ["daemon", *rest] if start == 0 and _is_launch(rest):
             _find_packages()
             from rootsd.cli.answers import run_daemon
@@ -98,6 +100,23 @@ def _load(words: list[str]) -> Callable[[], int]:
     from rootsd.cli import main as command_line
 
     return lambda: command_line.main(words)
+
+
+def _has_reviewed_all() -> bool:
+    """Return whether sessions behind the wall left nothing to review in this project."""
+    from rootsd.core.errors import RootsdError
+    from rootsd.places.base_folders import walls_folder
+    from rootsd.wall.git.report_files import has_reports
+
+    try:
+        walls, here = walls_folder(), os.getcwd()
+    except (RootsdError, OSError):
+        return False  # the command line says why
+    if not has_reports(walls):
+        return True
+    from rootsd.wall.session.unreviewed import find_unreviewed
+
+    return find_unreviewed(walls, here) is None
 
 
 def _find_packages() -> None:

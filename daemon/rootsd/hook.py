@@ -1,10 +1,12 @@
 """Answer an agent's permission hook: may this file tool open this path?
 
 An agent starts `rootsd hook CLIENT` before each call of a tool, and passes the call as JSON on
-standard input. The answer is one of three:
+standard input. The answer is one of four:
 
 * deny, if a person denied the folder that the path leads to;
 * allow, if the tool only reads and the path is in the workspace of the session;
+* ask, once, if a session behind the wall changed files in this project that tools run outside, and
+  the agent is one that a person starts behind the wall by its name. Not all agents have this word;
 * no opinion otherwise, also if the input is odd or no daemon answers. Then nothing is printed, and
   the agent decides as it does without this hook.
 
@@ -35,6 +37,7 @@ from rootsd.link import rpc
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
     from rootsd.agents.forms.hook import HookDialect
@@ -61,12 +64,15 @@ def main(words: list[str]) -> int:
     is_strict = names != words
     agent = named(names[0], "hook") if len(names) == 1 else None
     client: HookDialect | None = agent.hook() if agent is not None else None
-    if client is None or (is_strict and not client.can_be_strict):
+    if agent is None or client is None or (is_strict and not client.can_be_strict):
         known = [name for name, one in dialects().items() if one.can_be_strict or not is_strict]
         sys.stderr.write(f"error: name one client: {', '.join(known)} (try: rootsd hook --help)\n")
         return Exit.FAILED
     try:
-        answer = decide(client, _read_call(), os.environ)
+        call = _read_call()
+        answer = decide(client, call, os.environ)
+        if answer in (None, json.dumps(client.answer("allow", ALLOWED))):
+            answer = _question(client, agent, call) or answer
     except (RootsdError, Unparsable, OSError, ValueError) as error:
         if not is_strict:
             return Exit.OK  # no opinion; to print anything might be taken as an answer
@@ -74,6 +80,35 @@ def main(words: list[str]) -> int:
     if answer is not None:
         sys.stdout.write(answer + "\n")
     return Exit.OK
+
+
+def _question(client: HookDialect, agent: ModuleType, call: object) -> str | None:
+    """Return the question about unreviewed changes in the project, or None.
+
+    Nobody is asked twice about the same changes. A failure asks nothing: the call itself was
+    judged. Raises ValueError for a call of an unexpected form.
+    """
+    if not client.asks or (parts := _parts(client, call)) is None:
+        return None
+    from rootsd.places.base_folders import walls_folder  # noqa: PLC0415 - other calls need none
+    from rootsd.wall.git.report_files import has_reports  # noqa: PLC0415
+
+    try:
+        if not has_reports(walls := walls_folder()):
+            return None
+        from rootsd.config.wall_default import typed_agents  # noqa: PLC0415 - rarely needed
+        from rootsd.wall.session import unreviewed  # noqa: PLC0415
+
+        if set(typed_agents()).isdisjoint(agent.PROGRAMS):
+            return None
+        folder = os.environ.get(client.project) or parts[-1]
+        changes = unreviewed.find_unreviewed(walls, folder)
+        if changes is None or not unreviewed.note_asked(walls, changes):
+            return None
+    except (RootsdError, OSError):
+        return None
+    question = f"rootsd: {changes.sentence()}; to look at it: rootsd review --changed"
+    return json.dumps(client.answer(client.asks, question))
 
 
 def dialects() -> dict[str, HookDialect]:

@@ -21,12 +21,12 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import ProtectionPolicy
+from rootsd.places.base_folders import WALLS
 from rootsd.wall.git import facts, tool_files
 from rootsd.wall.git.facts import Fact, FactKind, find_facts
 from rootsd.wall.git.kept_contents import keep_contents, kept_content
 from rootsd.wall.git.protected import find_protected
 from rootsd.wall.git.session_reports import (
-    WALLS,
     SessionBaseline,
     SessionEnd,
     SessionReport,

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, defstruct, field
 from rootsd.core.guard import Guard
 from rootsd.core.model import DEFAULT_DEPTH, MountPolicy, NestedPolicy
 from rootsd.core.record import field_docs
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import PROGRAM_PATTERN, WallSettings
 
 MAX_DEPTH = 64
 MAX_CONNECTIONS = 1 << 16
@@ -47,6 +47,7 @@ def one_of(words: type[Enum]) -> str:
 
 PathText = Annotated[str, Meta(pattern=_PATH_PATTERN)]
 _Name = Annotated[str, Meta(min_length=1)]
+_Program = Annotated[str, Meta(pattern=PROGRAM_PATTERN)]
 _ProjectFile = Annotated[str, Meta(pattern=_PROJECT_FILE_PATTERN)]
 
 
@@ -175,6 +176,7 @@ def _switch(description: str) -> Meta:
 
 
 _EXAMPLE_PATHS = 'a list of paths that start with / or ~/, such as ["~/.aws"]'
+_EXAMPLE_PROGRAMS = 'a list of names of programs, such as ["claude"]'
 
 
 def _meta_of(kind: type, description: str) -> Meta:
@@ -192,7 +194,10 @@ def _table_of(record: type[tuple[Any, ...]]) -> type[Struct]:
     types = get_type_hints(record)
     fields: list[tuple[str, Any, Any]] = []
     for name, default in record._field_defaults.items():  # type: ignore[attr-defined]
-        if isinstance(default, tuple):
+        if types[name] == tuple[str, ...]:
+            meta = describe_key(docs[name], _EXAMPLE_PROGRAMS, ["claude", "codex"])
+            fields.append((name, Annotated[tuple[_Program, ...], meta], default))
+        elif isinstance(default, tuple):
             meta, kind = describe_key(docs[name], _EXAMPLE_PATHS), list[PathText]
             fields.append((name, Annotated[kind, meta], field(default_factory=list)))
         else:

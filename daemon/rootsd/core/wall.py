@@ -13,6 +13,10 @@ it is behind a wall.
 """
 
 
+PROGRAM_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+"""The names of programs that a shell function can have, without quotes."""
+
+
 class RevokePolicy(StrEnum):
     """What a warden does to a process that still has a file open in a removed root."""
 
@@ -86,6 +90,11 @@ class WallSettings(NamedTuple):
         "Whether `rootsd run` confines its server without `--confine`. `--no-confine` turns it "
         "off for one call. Where the wall cannot work, the server does not start.",
     ] = False
+    agents: Annotated[
+        tuple[str, ...],
+        "Programs that start behind the wall whenever you type their name, in shells with the "
+        "line of `rootsd shell-init`. `rootsd connect --confine` adds one.",
+    ] = ()
 
 
 WALL_DEFAULTS = WallSettings()

@@ -66,6 +66,7 @@ from rootsd.mcp.sessions.server import SessionServer
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
 from rootsd.notify.desktop import this_desktop
+from rootsd.places.base_folders import WALLS
 from rootsd.processes.process_exit import ExitWatch
 from rootsd.service.notify import ServiceNotifier
 from rootsd.state.backups import BackupScheduler
@@ -81,7 +82,6 @@ from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.sync.record import SyncRecord
 from rootsd.vcs.git.worktrees import recall_checkouts
 from rootsd.vcs.verify import RootVerifier
-from rootsd.wall.git.session_reports import WALLS
 from rootsd.wall.kernel.daemon_rights import Confinement
 
 log = logging.getLogger(__name__)

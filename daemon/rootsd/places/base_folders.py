@@ -27,6 +27,8 @@ PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state
 """The variables that move rootsd's own files, and the defaults below the home folder on Linux."""
 
 RECORD_NAME = "start.json"
+WALLS = b"/confine"
+"""The folder of all walls, in the folder for rootsd's state."""
 _MAC_DEFAULT = "Library/Application Support"
 _MAX_BYTES = 256 * 1024
 
@@ -65,6 +67,11 @@ def folder_of_daemon(variable: str) -> bytes:
     except (OSError, RootsdError, Unparsable):
         environment = os.environ
     return os.fsencode(base_folder(variable, environment)) + b"/rootsd"
+
+
+def walls_folder() -> bytes:
+    """Return the folder with the private folders of all walls. Raises FolderUnavailable."""
+    return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
 
 
 def recorded_variables(record: Path) -> dict[str, str]:

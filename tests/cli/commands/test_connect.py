@@ -12,6 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from rootsd.core.errors import Exit
 from rootsd.sync.reconcile import OwnEntries
 from rootsd.sync.record import SyncedClient, SyncRecord
 from support.client_home import ROOTSD
@@ -805,3 +806,87 @@ def test_settings_that_are_not_changed_are_named(clients: Path, shell: Shell) ->
     assert flatpak in said
     examined = " ".join(shell.run("doctor").out.split())
     assert flatpak in examined
+
+
+# Agents that start behind the wall when they are typed
+
+
+@pytest.fixture
+def walled(clients: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of a person who uses bash, on a system with a wall."""
+    monkeypatch.setattr("rootsd.cli.answers.typed_agents.has_wall", lambda: True)
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    return clients
+
+
+def typed_agents(shell: Shell) -> list[str]:
+    found: list[str] = json.loads(shell.run("clients", "--no-check", "--json").out)["agents"]
+    return found
+
+
+def test_an_agent_starts_behind_the_wall_when_it_is_typed_until_it_is_disconnected(
+    walled: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    config = rootsd_dir / "config" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("# mine\n[confine]\nnetwork = false # mine, too\n")
+    done = shell.run("connect", "--confine", "claude", "--confine", "pi")
+    assert (done.status, done.out) == (
+        0, f"claude\tbehind the wall\t{config}\npi\tbehind the wall\t{config}\n",
+    )  # fmt: skip
+    assert 'Add this line to ~/.bashrc: eval "$(rootsd shell-init bash)"' in done.err
+    assert typed_agents(shell) == ["claude", "pi"]
+    again = shell.run("connect", "--confine", "claude-code")  # the name of the agent
+    assert again.out == f"claude\tunchanged\t{config}\n"
+    (walled / ".bashrc").write_text('eval "$(rootsd shell-init bash)"\n')
+    assert "Add this line" not in shell.run("connect", "--confine", "pi").err
+    assert settings(walled).read_text() == GEMINI
+    assert shell.run("disconnect", "claude-code").status == 0
+    assert typed_agents(shell) == ["pi"]
+    done = shell.run("disconnect", "--confine", "pi", "--confine", "claude")
+    assert done.out == f"pi\tno longer behind the wall\t{config}\n"
+    assert config.read_text() == "# mine\n[confine]\nnetwork = false # mine, too\n"
+    assert shell.run("disconnect", "--confine", "pi").out == ""
+
+
+def test_all_disconnects_the_typed_agents_too_and_a_dry_run_changes_nothing(
+    walled: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    config = rootsd_dir / "config" / "config.toml"
+    dry = shell.run("connect", "--confine", "claude", "--dry-run")
+    assert (dry.status, config.exists()) == (0, False)
+    shell.run("connect", "gemini", "--confine", "gemini")
+    assert typed_agents(shell) == ["gemini"]
+    assert '"bridge"' in settings(walled).read_text()
+    shell.run("disconnect", "--all", "--dry-run")
+    assert typed_agents(shell) == ["gemini"]
+    assert shell.run("disconnect", "--all").status == 0
+    assert typed_agents(shell) == []
+    assert settings(walled).read_text() == GEMINI
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("no-such\x1b[2J", "knows no agent called"), ("hermes", "no profile"), ("ls", "knows no")],
+)
+def test_an_agent_without_a_profile_is_refused_with_the_next_command(
+    walled: Path, shell: Shell, rootsd_dir: Path, name: str, message: str
+) -> None:
+    done = shell.run("connect", "--confine", name)
+    assert done.status == Exit.NOTHING_MATCHED
+    assert message in done.err
+    assert "try: rootsd con" in done.err
+    assert "\x1b" not in done.err
+    assert not (rootsd_dir / "config" / "config.toml").exists()
+
+
+def test_without_a_wall_no_agent_is_confined(
+    walled: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.run("connect", "--confine", "claude")
+    monkeypatch.setattr("rootsd.cli.answers.typed_agents.has_wall", lambda: False)
+    done = shell.run("connect", "--confine", "pi")
+    assert (done.status, "try: rootsd doctor" in done.err) == (Exit.REFUSED, True)
+    assert typed_agents(shell) == ["claude"]
+    shell.run("disconnect", "--confine", "claude")  # this does not need one
+    assert typed_agents(shell) == []

@@ -18,8 +18,8 @@ import pytest
 
 from rootsd.cli.answers.confined_programs import end_programs
 from rootsd.core.errors import DaemonUnreachable
+from rootsd.places.base_folders import WALLS
 from rootsd.service import start_record
-from rootsd.wall.git.session_reports import WALLS
 from rootsd.wall.session.running_walls import running_walls
 from support.fake_daemon import FakeDaemon, a_status
 from support.person import Person

@@ -184,3 +184,24 @@ def test_a_repository_in_no_watched_folder_is_added_only_if_it_is_published(
     assert child.exitstatus == 0
     assert config(rootsd_dir) == ""
     assert (bool(running.asked("add")), bool(running.asked("decide"))) == (key == "y", key == "y")
+
+
+def test_it_offers_to_start_the_agents_that_are_there_behind_the_wall(
+    running: FakeDaemon, shell: Shell, home: Path, rootsd_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (home / "bin").mkdir()
+    for name in ("claude", "pi", "ls"):
+        (home / "bin" / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{home}/bin:/usr/bin:/bin")
+    monkeypatch.setattr("rootsd.connect.trial.has_wall", lambda: True)
+    monkeypatch.setattr("rootsd.cli.answers.typed_agents.has_wall", lambda: True)
+    question = "Start claude behind the wall whenever you type it?"
+    assert question in shell.run("init", "--dry-run").err
+    assert "confine" not in config(rootsd_dir)
+    assert shell.run("init", "--yes").status == 0
+    assert 'agents = ["claude"]' in config(rootsd_dir)  # pi was not tried behind the wall
+    assert question not in shell.run("init", "--dry-run").err
+    monkeypatch.setattr("rootsd.connect.trial.has_wall", lambda: False)
+    (home / "bin" / "codex").symlink_to("/bin/true")
+    assert "behind the wall" not in shell.run("init", "--dry-run").err

@@ -17,11 +17,12 @@ from typing import Any
 import pexpect
 import pytest
 
-from rootsd.core.errors import ErrorCode
+from rootsd.core.errors import BadConfig, ErrorCode, Exit
 from rootsd.core.labels import exact_path
 from rootsd.core.paths import text_of
 from rootsd.daemon.prompt_file import plain_tag, prompt_line
-from rootsd.service.shell_scripts import SHELLS, script
+from rootsd.service import shell_scripts
+from rootsd.service.shell_scripts import SHELLS, agents_line, script
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
@@ -339,3 +340,159 @@ def test_the_functions_load_twice_and_under_strict_options(person: Person) -> No
     strict = {"bash": "set -eu -o pipefail", "zsh": "setopt err_exit no_unset", "fish": ""}
     done = person.types(f"{strict[person.shell]}\n{LOAD[person.shell]}\necho fine")
     assert (done.stdout, done.stderr) == (b"fine\n", b"")
+
+
+# Agents that start behind the wall
+
+# A fake rootsd prints its words. Its answer to `review` is $ANSWER.
+TYPED = """\
+[ "$1" = shell-init ] && exec cat "$HOME/functions"
+printf 'rootsd'; printf '<%s>' "$@"; echo
+[ "$1" != review ] || exit "${ANSWER:-0}"
+"""
+AGENT = "printf 'outside'; printf '<%s>' \"$@\"; echo"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """A person whose shell starts `claude` and `codex` behind the wall. `command` is rootsd."""
+
+    person: Person
+    command: Path
+
+    def types(self, script: str, **variables: str) -> tuple[list[str], str]:
+        """Return the lines that a script prints, and what it prints to standard error."""
+        done = self.person.types(script, **variables)
+        return done.stdout.decode().splitlines(), done.stderr.decode()
+
+    @property
+    def status(self) -> str:
+        """The words that print the last exit status."""
+        return "echo $status" if self.person.shell == "fish" else "echo $?"
+
+
+@pytest.fixture
+def agents(person: Person, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Agents:
+    (rootsd_dir / "config").mkdir(parents=True, exist_ok=True)
+    config = rootsd_dir / "config" / "config.toml"
+    config.write_text('[confine]\nagents = ["claude", "codex"]\n')
+    folder = person.home / "a $(touch pwned)'\"\\ b"
+    folder.mkdir()
+    command = folder / "rootsd"
+    for program, text in (("rootsd", TYPED), ("claude", AGENT), ("codex", AGENT)):
+        person.install(program, text)
+    shutil.copy(person.home / "bin" / "rootsd", command)
+    monkeypatch.setattr("sys.argv", [str(command)])
+    functions = script("shell-init", person.shell) + agents_line(person.shell)
+    (person.home / "functions").write_text(functions)
+    return Agents(person, command)
+
+
+def test_a_typed_agent_starts_behind_the_wall_with_its_words_unchanged(agents: Agents) -> None:
+    words = ["$(touch pwned)", "a b", "*", "", "-rf", "!!", "--", "--outside"]
+    typed = " ".join(f"'{word}'" for word in words)
+    lines, errors = agents.types(f"claude {typed}\ncommand claude {typed}\ngemini")
+    shown = "".join(f"<{word}>" for word in words)
+    assert lines == [f"rootsd<confine><--><claude>{shown}", f"outside{shown}"]
+    assert "gemini" in errors  # it is not in the list, and not there
+    assert not list(agents.person.home.rglob("pwned"))
+
+
+@pytest.mark.parametrize("name", [b"$(touch pwned)", b"two\nlines", b"-rf", b"\xff", b"a'b\"c"])
+def test_a_project_changes_nothing_by_its_name_its_programs_or_its_variables(
+    agents: Agents, name: bytes
+) -> None:
+    folder = agents.person.home / os.fsdecode(name)
+    folder.mkdir()
+    for program in ("rootsd", "claude"):
+        (folder / program).write_text("#!/bin/sh\necho of the project\n")
+        (folder / program).chmod(0o755)
+    (agents.person.home / "go").symlink_to(folder)
+    path = f".:{agents.person.home}/bin"
+    lines, _ = agents.types("cd go\nclaude x", PATH=path, ROOTSD_CONFINED="1")
+    assert lines == ["rootsd<confine><--><claude><x>"]
+    control, _ = agents.types("cd go\ncommand claude x", PATH=path)
+    assert control == ["of the project"]
+    assert not list(agents.person.home.rglob("pwned"))
+
+
+def test_outside_asks_first_and_does_not_start_after_a_no(agents: Agents) -> None:
+    asked = "rootsd<review><--before><claude>"
+    typed = f"claude --outside 'a b' --outside; {agents.status}"
+    assert agents.types(typed)[0] == [asked, "outside<a b><--outside>", "0"]
+    assert agents.types(typed, ANSWER="7")[0] == [asked, "7"]
+
+
+def test_without_rootsd_an_agent_does_not_start_and_a_message_says_why(agents: Agents) -> None:
+    agents.command.unlink()
+    for words in ("x", "--outside"):
+        lines, errors = agents.types(f"claude {words}; {agents.status}")
+        assert lines == ["127"]
+        assert "claude starts behind the wall, but" in errors
+        assert "command claude" in errors
+    assert agents.types("command claude x")[0] == ["outside<x>"]
+
+
+def test_a_function_of_the_person_stays_and_the_first_prompt_says_so_once(agents: Agents) -> None:
+    shell = agents.person.shell
+    mine = "function codex; echo mine; end" if shell == "fish" else "codex() { echo mine; }"
+    prompt = {"bash": 'eval "$PROMPT_COMMAND"', "zsh": "$precmd_functions"}
+    show = prompt.get(shell, "emit fish_prompt")
+    for early, late in ((f"{mine}\n{LOAD[shell]}", ""), ("", mine)):
+        lines, errors = agents.types(f"{early}\n{late}\n{show}\n{show}\ncodex; claude x")
+        assert lines[-2:] == ["mine", "rootsd<confine><--><claude><x>"]
+        if late:
+            assert errors.count("codex is") == 1
+            assert "rootsd confine -- codex" in errors
+            assert "claude is" not in errors
+
+
+@pytest.mark.parametrize(
+    ("meaning", "is_told"), [("claude --fast", False), ("/opt/claude", True), ("claudette", True)]
+)
+def test_an_alias_that_leads_elsewhere_is_told(
+    agents: Agents, meaning: str, is_told: bool
+) -> None:
+    if agents.person.shell == "fish":
+        pytest.skip("an alias of fish is a function")
+    prompt = {"bash": 'eval "$PROMPT_COMMAND"', "zsh": "$precmd_functions"}
+    aliases = {"bash": "shopt -s expand_aliases\n"}.get(agents.person.shell, "")
+    script = f"{aliases}alias claude='{meaning}'\n{LOAD[agents.person.shell]}\n"
+    lines, errors = agents.types(f"{script}{prompt[agents.person.shell]}\neval 'claude x'")
+    assert ("claude is an alias" in errors) is is_told
+    assert lines == ([] if is_told else ["rootsd<confine><--><claude><--fast><x>"])
+
+
+def test_the_functions_of_agents_load_twice_and_under_strict_options(agents: Agents) -> None:
+    shell = agents.person.shell
+    strict = {"bash": "set -eu -o pipefail", "zsh": "setopt err_exit no_unset", "fish": ""}
+    prompt = {"bash": 'eval "$PROMPT_COMMAND"', "zsh": "$precmd_functions"}
+    script = f"{strict[shell]}\n{LOAD[shell]}\n{prompt.get(shell, 'emit fish_prompt')}\nclaude x"
+    assert agents.types(script) == (["rootsd<confine><--><claude><x>"], "")
+
+
+@pytest.mark.parametrize(
+    "agents_in_file", ["1", '"claude"', '["$(touch pwned)"]', '["a b"]', '["-x"]', '[""]', "[1]",
+                       '["a\\nb"]', "[[]]"]
+)  # fmt: skip
+def test_names_that_are_no_programs_define_nothing_and_are_told(
+    shell: Shell, rootsd_dir: Path, agents_in_file: str
+) -> None:
+    (rootsd_dir / "config").mkdir(parents=True, exist_ok=True)
+    (rootsd_dir / "config" / "config.toml").write_text(f"[confine]\nagents = {agents_in_file}\n")
+    with pytest.raises(BadConfig, match="which agents start behind the wall"):
+        agents_line("bash")
+    assert shell.run("shell-init", "bash").status == Exit.BAD_CONFIG
+    assert shell.run("config", "check").status == Exit.BAD_CONFIG
+
+
+def test_a_shell_starts_with_a_broken_configuration_and_says_so(
+    rootsd_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rootsd_dir / "config").mkdir(parents=True, exist_ok=True)
+    (rootsd_dir / "config" / "config.toml").write_text("[confine")
+    assert shell_scripts.main("shell-init", "bash") == 0
+    printed = capsys.readouterr()
+    assert printed.out == script("shell-init", "bash")
+    assert "cannot tell which agents start behind the wall" in printed.err
+    assert "rootsd config check" in printed.err

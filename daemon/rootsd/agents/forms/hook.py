@@ -20,6 +20,7 @@ class HookDialect:
     * `searchers`: tools among `readers` that search below a path, and the key of their pattern.
       Without a path, they search the working directory.
     * `patchers`: tools whose input is a patch with paths in it, and the key of the patch.
+    * `asks`: the decision with which it asks the person, if it has one.
     * `can_be_strict`: whether the agent can refuse calls whose hook fails.
     """
 
@@ -35,6 +36,7 @@ class HookDialect:
         writers: Mapping[str, tuple[str, ...]] | None = None,
         searchers: Mapping[str, str] | None = None,
         patchers: Mapping[str, str] | None = None,
+        asks: str = "",
         can_be_strict: bool = False,
     ) -> None:
         self.events = events
@@ -46,6 +48,7 @@ class HookDialect:
         self.writers = writers or {}
         self.searchers = searchers or {}
         self.patchers = patchers or {}
+        self.asks = asks
         self.can_be_strict = can_be_strict
 
     def opens_files(self, tool: str) -> bool:

@@ -70,6 +70,7 @@ def hook() -> forms.hook.HookDialect:
             "NotebookEdit": ("notebook_path",),
         },
         searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
+        asks="ask",
         can_be_strict=True,
     )
 

@@ -1,4 +1,4 @@
-"""Show what sessions behind the wall changed in files that tools run outside."""
+"""Show what sessions behind the wall changed in files that tools run outside, and ask about it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from contextlib import suppress
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.terminal import Keyboard
+from rootsd.core.errors import Exit
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import text_of
+from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.session_reports import (
-    WALLS,
     ToolFileChange,
     changed_files,
     mark_seen,
     read_reports,
     running_reports,
 )
+from rootsd.wall.session.unreviewed import find_unreviewed, note_asked
 
 _MAX_COMPARED_LINES = 4000
 
@@ -40,6 +43,34 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> None:
                 mark_seen(report)
     if not shown:
         output.message("There are no unreviewed changes in files that tools run outside.")
+
+
+def ask_before_start(invocation: Invocation, keyboard: Keyboard, agent: str) -> int:
+    """Ask whether to start an agent outside, if there are unreviewed changes in this project.
+
+    Return the exit status: OK to start it.
+    """
+    output, walls = invocation.output, invocation.places.state + WALLS
+    if (changes := find_unreviewed(walls, invocation.cwd)) is None:
+        return Exit.OK
+    flags = invocation.flags
+    if flags.no_input or flags.json or not keyboard.is_there():
+        output.message(f"{changes.sentence()}; to look at it: rootsd review --changed")
+        return Exit.OK
+    start = f"Start {safe_label(agent)} outside?"
+    question = f"{changes.sentence()}. {start} [r]eview, [s]tart, [n]o "
+    while True:
+        match keyboard.press(question).lower():
+            case "s":
+                note_asked(walls, changes)
+                return Exit.OK
+            case "r":
+                show_changed(invocation, is_look=True)
+                question = f"{start} [s]tart, [n]o "
+            case "n" | "q" | "\r" | "\n" | "":
+                return Exit.REFUSED
+            case _:
+                pass
 
 
 def _diff(changed: ToolFileChange) -> Iterator[str]:

@@ -39,7 +39,7 @@ def end_programs(items: Iterable[Mapping[str, Any]], timeout_s: float = END_TIME
 
 def programs_without_daemon(state: bytes) -> list[dict[str, Any]]:
     """Return what `end_programs` needs of the walls that run, from the folder for our state."""
-    from rootsd.wall.git.session_reports import WALLS
+    from rootsd.places.base_folders import WALLS
     from rootsd.wall.session.running_walls import running_walls
 
     return [

@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from rootsd.agents.forms.client import ClientTrial, ToolFile
 from rootsd.agents.forms.place import Platform
-from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
+from rootsd.cli.answers import typed_agents
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials
@@ -35,7 +36,7 @@ from rootsd.connect.servers import BRIDGE
 from rootsd.connect.wiring import ClientWiring, Consent, FileChange, WiringIncomplete
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.core.paths import contains
+from rootsd.core.paths import contains, text_of
 from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_folders import make_folders, remove_folders
@@ -67,6 +68,8 @@ class WiringResult(StrEnum):
     BY_HAND = "connected by hand"
     DISCONNECTED = "disconnected"
     UNWRAPPED = "unwrapped"
+    BEHIND_WALL = "behind the wall"
+    OUTSIDE_WALL = "no longer behind the wall"
     WOULD_CHANGE = "would change"
     REFUSED = "refused"
 
@@ -75,7 +78,7 @@ class WiringItem(TypedDict):
     """What became of one client."""
 
     client: str
-    """What a person types, such as `claude-code`."""
+    """What a person types, such as `claude-code`, or for `--confine`, the name of a program."""
     result: str
     """A value of `WiringResult`."""
     file: str
@@ -167,6 +170,41 @@ class ClientConnector:
     ) -> ClientWiring:
         """Return the configuration of `client` in one of its homes, by default this shell's."""
         return ClientWiring(client, environment or self._environment, self._record)
+
+    def confine(self, programs: Sequence[str]) -> None:
+        """Have agents start behind the wall whenever they are typed. Raises RootsdError."""
+        if not programs:
+            return
+        known = typed_agents.agents_now(self._invocation)
+        wanted = list(dict.fromkeys((*known, *programs)))
+        self._set_agents(wanted, programs, WiringResult.BEHIND_WALL)
+        self.report.messages += [f"{typed_agents.describe(name)}." for name in programs]
+        if (line := typed_agents.missing_line()) is not None:
+            self.report.messages.append(line)
+        else:
+            self.report.messages.append("This counts in new shells.")
+
+    def stop_confining(self, programs: Iterable[str]) -> None:
+        """Have agents start outside again when they are typed. Raises RootsdError."""
+        known = typed_agents.agents_now(self._invocation)
+        gone = [name for name in programs if name in known]
+        wanted = [name for name in known if name not in gone]
+        self._set_agents(wanted, gone, WiringResult.OUTSIDE_WALL)
+        self.report.messages += [f"{name} starts outside in new shells." for name in gone]
+
+    def _set_agents(
+        self, wanted: Sequence[str], changed: Iterable[str], result: WiringResult
+    ) -> None:
+        known = typed_agents.agents_now(self._invocation)
+        if wanted != known:
+            effect = effect_of(dry_run=self._questions.dry_run)
+            typed_agents.set_agents(self._invocation, wanted, effect)
+        for name in changed:
+            is_same = (name in wanted) == (name in known)
+            done = WiringResult.WOULD_CHANGE if self._questions.dry_run else result
+            file = text_of(self._invocation.places.config_file)
+            item = {"client": name, "result": WiringResult.UNCHANGED if is_same else done}
+            self.report.items.append({**item, "file": file})
 
     def connect(
         self, client: McpClient, asked: Wiring, trials: ServerTrials | None = None

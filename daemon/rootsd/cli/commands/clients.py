@@ -11,6 +11,7 @@ import click
 from rootsd.cli.answers.client_homes import ClientHomes
 from rootsd.cli.answers.connecting import client_environment, other_settings
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.typed_agents import agents_now, describe, missing_line
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import shorten_home
@@ -144,6 +145,8 @@ class ClientsOutput(TypedDict):
 
     items: list[ClientItem]
     """The clients."""
+    agents: list[str]
+    """The programs that start behind the wall when a person types them."""
 
 
 @click.command(
@@ -188,12 +191,18 @@ def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None
         item |= {"version": found.version or None, "answers": found.answer, "reason": found.reason}
     problems = [f"{item['client']}: {item['problem']}" for item in items if item["problem"]]
     problems += _refused_servers(items)
-    invocation.output.show(CommandResult(items, warnings=problems), _COLUMNS)
+    agents = agents_now(invocation)
+    result = CommandResult(items, warnings=problems, extra={"agents": agents})
+    invocation.output.show(result, _COLUMNS)
     for client in all_clients().values():
         for sentence in other_settings(client, environment):
             invocation.output.message(f"{safe_label(sentence, limit=None)}.")
     if invocation.output.on_terminal:
         _explain(invocation, items)
+        for name in agents:
+            invocation.output.message(f"{describe(name)}.")
+        if agents and (line := missing_line()) is not None:
+            invocation.output.message(line)
 
 
 def _refused_servers(items: Sequence[Mapping[str, Any]]) -> list[str]:

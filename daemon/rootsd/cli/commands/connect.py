@@ -20,6 +20,8 @@ from rootsd.cli.answers.connecting import (
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials, WallChoice
+from rootsd.cli.answers.typed_agents import program_of
+from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.config.configuration import read_config
@@ -83,7 +85,7 @@ def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]
     cls=VerbCommand,
     prints=(WiringOutput,),
     epilog="rootsd connect\nrootsd connect claude-code codex\nrootsd connect --all --dry-run\n"
-    "rootsd connect claude-code --wrap",
+    "rootsd connect claude-code --wrap\nrootsd connect --confine claude",
 )
 @click.argument("clients", nargs=-1, type=click.Choice(list(all_clients())), metavar="[CLIENT]...")
 @click.option("--all", "everything", is_flag=True, help="connect every client that was found")
@@ -104,6 +106,13 @@ def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]
     "--strict",
     is_flag=True,
     help="with --hook: have the client refuse a call if the hook fails or no daemon answers",
+)
+@click.option(
+    "--confine",
+    multiple=True,
+    metavar="AGENT",
+    shell_complete=completion.agents,
+    help="also start this agent behind the wall whenever you type it, such as claude",
 )
 @click.option(
     "--allow-tools",
@@ -129,6 +138,7 @@ def command(  # noqa: PLR0913 - one for each flag
     sync_access: bool,
     hook: bool,
     strict: bool,
+    confine: tuple[str, ...],
     allow_tools: bool,
     yes: bool,
     dry_run: bool,
@@ -150,27 +160,26 @@ def command(  # noqa: PLR0913 - one for each flag
     --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
     a call pass if the hook fails. --strict has Claude Code refuse it, even without a daemon.
 
+    --confine AGENT has new shells start the agent behind the wall, by a function of rootsd
+    shell-init. `AGENT --outside` starts it outside once. Without CLIENT, nothing else changes.
+
     Clients that were not tried with rootsd are connected only if you name them.
     """
-    if strict and not hook:
-        raise click.UsageError("--strict needs --hook")
     shown = _typed_paths(paths)
     _check_wrap(shown, wrap=wrap, no_confine=no_confine)
+    if strict and not hook:
+        raise click.UsageError("--strict needs --hook")
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
-    environment = client_environment()
-    chosen = _chosen(questions, environment, clients, everything=everything)
-    tools = ToolAccess.ALLOW if allow_tools else ToolAccess.ASK
+    programs = [program_of(each) for each in dict.fromkeys(confine)]
+    is_only_shell = bool(programs and not clients and not everything)
+    chosen = [] if is_only_shell else _chosen(questions, clients, everything=everything)
     use = HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
-    asked = Wiring(str(installed_command()), tools, variables=place_variables(), hook=use)
+    asked = _wiring(use, allow_tools=allow_tools)
     if not dry_run:
-        words = ["connect", *(client.facts.name for client in chosen)]
-        invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
-    wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
-    reachable = _reachable(invocation, environment) if wrap else None
-    trials = None
-    if reachable is not None:
-        trials = ServerTrials(questions, environment, wall, reachable, shown)
-    connector = ClientConnector(invocation, questions, environment)
+        _announce(invocation, chosen, programs, asked.tools)
+    trials = _trials(invocation, questions, shown, no_confine=no_confine) if wrap else None
+    connector = ClientConnector(invocation, questions, client_environment())
+    connector.confine(programs)
     for client in chosen:
         connector.check_hook(client, use)
         connector.connect(client, asked, trials)
@@ -178,6 +187,29 @@ def command(  # noqa: PLR0913 - one for each flag
         if sync_access:
             connector.sync_access(client)
     return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _trials(
+    invocation: Invocation, questions: Questions, shown: tuple[ShownPath, ...], *, no_confine: bool
+) -> ServerTrials:
+    """Return what tries servers. Raises BadConfig, DaemonUnreachable, and WrapRefused."""
+    environment = client_environment()
+    wall = _wall_choice(questions, no_confine=no_confine)
+    return ServerTrials(questions, environment, wall, _reachable(invocation, environment), shown)
+
+
+def _wiring(use: HookUse, *, allow_tools: bool) -> Wiring:
+    tools = ToolAccess.ALLOW if allow_tools else ToolAccess.ASK
+    return Wiring(str(installed_command()), tools, variables=place_variables(), hook=use)
+
+
+def _announce(
+    invocation: Invocation, chosen: Sequence[McpClient], programs: Sequence[str], tools: ToolAccess
+) -> None:
+    words = ["connect", *(client.facts.name for client in chosen)]
+    words += [f"--confine={name}" for name in programs]
+    words += ["--allow-tools"] if tools is ToolAccess.ALLOW else []
+    invocation.announce(" ".join(words))
 
 
 def _check_wrap(shown: Sequence[ShownPath], *, wrap: bool, no_confine: bool) -> None:
@@ -225,14 +257,9 @@ def _wall_choice(questions: Questions, *, no_confine: bool) -> WallChoice:
     return WallChoice.IF_IT_WORKS if requirement is None else WallChoice.REQUIRED
 
 
-def _chosen(
-    questions: Questions,
-    environment: ClientEnvironment,
-    names: Sequence[str],
-    *,
-    everything: bool,
-) -> list[McpClient]:
+def _chosen(questions: Questions, names: Sequence[str], *, everything: bool) -> list[McpClient]:
     """Return the clients to connect. Raises NoClientFound and ClientNotNamed."""
+    environment = client_environment()
     if names:
         return [all_clients()[name] for name in dict.fromkeys(names)]
     found = found_clients(environment)

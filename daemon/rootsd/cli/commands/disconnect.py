@@ -16,6 +16,8 @@ from rootsd.cli.answers.connecting import (
 )
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
+from rootsd.cli.answers.typed_agents import agents_now, programs_of_clients
+from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.base import ClientEnvironment, McpClient
@@ -30,12 +32,19 @@ SECTION = "Set up"
     cls=VerbCommand,
     prints=(WiringOutput,),
     epilog="rootsd disconnect claude-code\nrootsd disconnect --all\n"
-    "rootsd disconnect claude-code --unwrap",
+    "rootsd disconnect claude-code --unwrap\nrootsd disconnect --confine claude",
 )
 @click.argument("clients", nargs=-1, type=click.Choice(list(all_clients())), metavar="[CLIENT]...")
 @click.option("--all", "everything", is_flag=True, help="disconnect every client that was changed")
 @click.option(
     "--unwrap", is_flag=True, help="only restore the other servers, and keep the connection"
+)
+@click.option(
+    "--confine",
+    multiple=True,
+    metavar="AGENT",
+    shell_complete=completion.agents,
+    help="have this agent start outside the wall again when you type it",
 )
 @click.option("--dry-run", is_flag=True, help="only show the change of each file")
 @pass_invocation
@@ -45,13 +54,15 @@ def command(
     *,
     everything: bool,
     unwrap: bool,
+    confine: tuple[str, ...],
     dry_run: bool,
 ) -> int:
     """Disconnect MCP clients: take back everything that rootsd wrote into their configuration.
 
     If nobody has changed a file since, it is restored byte for byte. Otherwise exactly the entries
     of rootsd are removed. Servers that were wrapped get their own commands again, and the client
-    is no longer synced.
+    is no longer synced. If it is an agent that starts behind the wall when you type it, new shells
+    start it outside.
 
     Variables such as CLAUDE_CONFIG_DIR give a client another home. Without --all, disconnect
     changes the home that this shell names.
@@ -64,7 +75,8 @@ def command(
     unrecorded = connector.unrecorded()
     known = sorted({*homes.clients(), *unrecorded})
     names = known if everything else list(dict.fromkeys(clients))
-    if not names:
+    typed = agents_now(invocation) if everything else list(confine)
+    if not (names or typed):
         if everything or not known:
             raise NoClientFound("rootsd has changed no client", "rootsd clients")
         raise click.UsageError(f"name a client: {', '.join(known)}")
@@ -83,6 +95,8 @@ def command(
             _disconnect(invocation, connector, client, targets, dry_run=dry_run)
         if not everything:
             connector.report.warnings += _other_homes(client, homes, environment)
+    if not unwrap:
+        connector.stop_confining(dict.fromkeys((*typed, *programs_of_clients(names))))
     if not dry_run:
         _remove_containers(invocation, SyncRecord(invocation.places.state))
     return print_report(invocation, connector.report, dry_run=dry_run)

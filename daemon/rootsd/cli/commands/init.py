@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,6 +65,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
         steps.agrees(_SERVICE_QUESTION)
     _set_up_shell(steps)
     _connect_clients(invocation, steps)
+    _confine_agents(invocation, steps)
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
         return Exit.OK
@@ -215,6 +217,26 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
     for message in connector.report.messages:
         output.message(message)
     output.message(f"Any other MCP client runs: {shlex.join((rootsd, 'bridge'))}")
+
+
+def _confine_agents(invocation: Invocation, steps: Questions) -> None:
+    """Offer to start each agent that is there behind the wall, whenever it is typed."""
+    from rootsd.agents import files_with
+    from rootsd.cli.answers.connecting import ClientConnector, client_environment
+    from rootsd.cli.answers.typed_agents import agents_now
+    from rootsd.connect.trial import has_wall
+
+    programs = [agent.PROGRAMS[0] for agent in files_with("state") if agent.state().is_tried]
+    known = agents_now(invocation)
+    here = [name for name in programs if name not in known and shutil.which(name)]
+    if not (here and has_wall()):
+        return
+    question = "Start {} behind the wall whenever you type it?"
+    if chosen := [name for name in here if steps.agrees(question.format(name))]:
+        connector = ClientConnector(invocation, steps, client_environment())
+        connector.confine(chosen)
+        for message in connector.report.messages:
+            invocation.output.message(message)
 
 
 def _decide_here(invocation: Invocation, steps: Questions) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from rootsd.cli.answers.changed_files import show_changed
+from rootsd.cli.answers.changed_files import ask_before_start, show_changed
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review
+from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
@@ -31,8 +32,16 @@ SECTION = "Decide"
     is_flag=True,
     help="show what programs behind the wall changed in files that tools run outside",
 )
+@click.option(
+    "--before",
+    metavar="AGENT",
+    shell_complete=completion.agents,
+    help="ask whether to start this agent outside, if --changed has something about this project",
+)
 @pass_invocation
-def command(invocation: Invocation, *, follow: bool, changed: bool) -> None:
+def command(
+    invocation: Invocation, *, follow: bool, changed: bool, before: str | None
+) -> int | None:
     """Decide about the pending projects one by one, with the known facts about each.
 
     Projects are grouped by parent and by the owner of their origin. The keys are: y publish, n
@@ -41,11 +50,16 @@ def command(invocation: Invocation, *, follow: bool, changed: bool) -> None:
 
     --changed decides nothing. It prints the changes as a diff, and on a terminal, rootsd status
     does not list them any more.
+
+    --before starts nothing either. `AGENT --outside` calls it, and starts the agent only if the
+    exit status is 0. Without a terminal, it prints one line and asks nothing.
     """
     keyboard = Keyboard()
+    if before is not None:
+        return ask_before_start(invocation, keyboard, before)
     if changed:
         show_changed(invocation, is_look=keyboard.is_there())
-        return
+        return None
     if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
         raise CallerRefused("review needs a person on a terminal", "rootsd pending")
     hide_process()
@@ -67,6 +81,7 @@ def command(invocation: Invocation, *, follow: bool, changed: bool) -> None:
     finally:
         if review.seen or review.left:
             invocation.output.message(review.summary())
+    return None
 
 
 def _incomplete(invocation: Invocation, review: Review) -> list[Mapping[str, Any]]:

@@ -97,7 +97,8 @@ def _newest_report(invocation: Invocation) -> SessionReport | None:
 
     Raises RootsdError.
     """
-    from rootsd.wall.git.session_reports import WALLS, read_reports
+    from rootsd.places.base_folders import WALLS
+    from rootsd.wall.git.session_reports import read_reports
 
     reports = [each for each in read_reports(invocation.places.state + WALLS) if each.removed]
     if not reports:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
+from rootsd.agents import files_with
 from rootsd.cli.options.remote import is_remote
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -134,6 +135,13 @@ def rules(context: click.Context, param: click.Parameter, typed: str) -> list[Co
         for rule in _query(RulesQuery()).get("items", ())
         if str(rule["number"]).startswith(typed)
     ]
+
+
+def agents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Complete the programs of agents that have a profile behind the wall."""
+    del context, param
+    found = sorted((agent.PROGRAMS[0], agent.LABEL) for agent in files_with("state"))
+    return [CompletionItem(name, help=label) for name, label in found if name.startswith(typed)]
 
 
 def word_for(item: Mapping[str, Any]) -> str:

@@ -65,8 +65,6 @@ from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_NAMED = 8
-WALLS = b"/confine"
-"""The folder of all walls, in the folder for rootsd's state."""
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
 

@@ -22,9 +22,9 @@ from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.wall import WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
-from rootsd.places.base_folders import folder_of_daemon
+from rootsd.places.base_folders import walls_folder
 from rootsd.places.runtime_dir import home_folder
-from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
+from rootsd.wall.git.session_reports import LOCK, conclude_killed
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import Layer, TerminalUse
@@ -230,7 +230,7 @@ def _start(
     follow: FollowRoots | None,
 ) -> Warden:
     """Start the warden in a folder of its own, which it locks. Raises CannotConfine."""
-    for report in conclude_killed(_walls()):
+    for report in conclude_killed(walls_folder()):
         for sentence in report.sentences():
             print_line(sentence)
     folder, lock = _claim_folder(label)
@@ -265,15 +265,10 @@ def _subscribe(
     return subscribe(Hello(client=options.label, scope=scope), program, use)
 
 
-def _walls() -> bytes:
-    """Return the folder with the private folders of all walls."""
-    return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
-
-
 def _state_folder(label: str) -> bytes:
     """Return the folder for what the confined programs with this name keep."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", label).lstrip(".")[:_MAX_NAME] or "program"
-    return _walls() + b"/" + name.encode()
+    return walls_folder() + b"/" + name.encode()
 
 
 def _claim_folder(label: str) -> tuple[bytes, int]:
