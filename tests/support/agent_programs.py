@@ -29,8 +29,11 @@ INSTALL_SECONDS = 900
 _LOCKS = ("package.json", "package-lock.json", ".npmrc")
 # npm runs these scripts for a user, too. They put the binary where the command's name leads.
 _WITH_SCRIPT = ("@anthropic-ai/claude-code",)
-# opencode's own package brings its binary twice. That of the platform has no command by itself.
-_COMMANDS = {"opencode": "opencode-linux-x64/bin/opencode"}
+# These packages bring their binary twice. That of the platform has no command by itself.
+_COMMANDS = {
+    "opencode": "opencode-linux-x64/bin/opencode",
+    "bun": "@oven/bun-linux-x64/bin/bun",
+}
 _MODEL = "scripted-1"
 _CALL_SECONDS = 130
 
@@ -78,13 +81,15 @@ def version(program: AgentProgram) -> str:
 
 
 @cache
-def installed(packages: str) -> Path:
+def installed(packages: str, among: Path = SOURCES) -> Path:
     """Install the set `packages` unless it is there, and return the folder of its programs.
+
+    Its lock lies in the folder of that name in `among`.
 
     The cache lies in a folder of /var/tmp that belongs to this user, one for each lock. Raises
     `PermissionError` if somebody else owns that folder.
     """
-    sources = [SOURCES / packages / name for name in _LOCKS]
+    sources = [among / packages / name for name in _LOCKS]
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
     top = Path(f"/var/tmp/rootsd-tests-{os.geteuid()}")
     top.mkdir(mode=0o700, exist_ok=True)

@@ -7,6 +7,7 @@ wheel make up a wheel again. So an installation from this folder has the version
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
@@ -16,9 +17,14 @@ RUN_TIME = Path(__file__).parent.parent.parent / "requirements" / "run.txt"
 _INSTALLED = frozenset({"INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json"})
 
 
-def write_wheels(folder: Path) -> None:
-    """Write a wheel of each package that `make up` installs here."""
-    for name in re.findall(r"^([a-z0-9.-]+)==", RUN_TIME.read_text(), re.MULTILINE):
+def run_time_packages() -> list[str]:
+    """Return the names of the packages that `make up` installs."""
+    return re.findall(r"^([a-z0-9.-]+)==", RUN_TIME.read_text(), re.MULTILINE)
+
+
+def write_wheels(folder: Path, names: Iterable[str]) -> None:
+    """Write a wheel of each of the packages that is installed here."""
+    for name in names:
         try:
             found = distribution(name)
         except PackageNotFoundError:

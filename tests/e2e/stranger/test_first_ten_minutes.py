@@ -19,7 +19,7 @@ from support.documents import CLONED_ADDRESS, ORIGIN, blocks, fits, make_sources
 from support.pipx_install import built_wheel
 from support.polling import until
 from support.stranger import EXTRA, HOME, WHEELS, Stranger
-from support.wheelhouse import write_wheels
+from support.wheelhouse import run_time_packages, write_wheels
 
 pytestmark = [
     pytest.mark.needs("linux"), pytest.mark.needs("bubblewrap"),
@@ -59,7 +59,7 @@ def commands_after(first_words: str) -> list[str]:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, and those of its dependencies."""
     folder = tmp_path_factory.mktemp("wheels")
-    write_wheels(folder)
+    write_wheels(folder, run_time_packages())
     shutil.copy(built_wheel(tmp_path_factory.mktemp("built")), folder)
     return folder
 
