@@ -56,6 +56,10 @@ _HOOK_NAMES = b"""
 """.split()
 _IN_A_WORD = re.compile(rb"""[\s'"`;&|()<>=,:]+""")
 _VARIABLE = re.compile(rb"\$\{?\w+\}?")
+# What git itself replaces. A word such as HEAD or refs/heads/main hardly means the file.
+_CHANGED = re.compile(
+    rb"(refs|logs|objects|worktrees)/|[A-Z_]*HEAD$|[A-Z_]+MSG$|(index|packed-refs)$"
+)
 _MAX_HOOKS, _MAX_LINKS, _MAX_NAMES = 256, 8, 4096
 
 
@@ -92,6 +96,11 @@ class _Repository(NamedTuple):
     def files(self) -> tuple[bytes, ...]:
         """The files of its own settings."""
         return (self.common + b"/config", self.own + b"/config.worktree")
+
+    def changes(self, path: bytes) -> bool:
+        """Return whether git itself replaces this file, so it has to stay writable."""
+        folders = (folder for folder in (self.own, self.common) if contains(folder, path))
+        return any(_CHANGED.match(path[len(folder) + 1 :]) for folder in folders)
 
 
 class _Answer(NamedTuple):
@@ -197,8 +206,9 @@ class _Names:
                 for word in _words_of(key, value):
                     words.update(
                         (path, None)
-                        for path in _full_paths(above, word)
-                        if (is_program(key) and b"/" in word) or os.path.lexists(path)
+                        for path in _full_paths((where.tree,), word)
+                        if ((is_program(key) and b"/" in word) or os.path.lexists(path))
+                        and not where.changes(path)
                     )
         for folder in folders:
             if folder in (where.tree, where.own):  # nothing can be mounted on all of it
