@@ -73,6 +73,7 @@ model-apis: .venv/.ready  ## converters of model APIs, which pip installs into b
 	@$(PYTEST) -q -p no:cacheprovider tests/e2e/model_apis
 
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
+	@PYTHONPATH=tests $(BIN)/python -c 'from support.workloads import package_managers as p; p()'
 	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
 	@sh tools/agents.sh --sizes=soak -o faulthandler_timeout=7200
 

@@ -33,6 +33,7 @@ _FILES = {
 	st = status --short
 	lg = log --oneline --graph
 	amend = commit --amend --no-edit
+	undo = !git reset -q HEAD~1 && git log -1 --format=%s HEAD
 [pull]
 	rebase = true
 [rerere]

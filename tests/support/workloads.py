@@ -131,11 +131,12 @@ class Workplace(AgentWorld):
         self._prepare(workload)
         return self._run(workload, [])
 
-    def inside(self, workload: Workload, *options: str) -> Result:
-        """Do the work behind the wall."""
+    def inside(self, workload: Workload, options: str = "") -> Result:
+        """Do the work behind the wall, with options as one types them."""
         self._prepare(workload)
         self.rootsd("approve", str(self.parent / workload.name), "--yes")
-        words = [str(ROOTSD), "confine", "--name", workload.name, *options, "--"]
+        typed = shlex.split(options.replace("~", str(self.home)))
+        words = [str(ROOTSD), "confine", "--name", workload.name, *typed, "--"]
         return self._run(workload, words)
 
     def _prepare(self, workload: Workload) -> None:
@@ -150,7 +151,10 @@ class Workplace(AgentWorld):
         words = ["bash", "-c", f"exec 2>&1; set -e\n{workload.work}"]
         redirected = ["sh", "-c", f'exec "$@" >{shlex.quote(str(printed))}', "sh", *wall, *words]
         before = beside(self.home, project)
-        own = {name: text.replace("$HOME", str(self.home)) for name, text in workload.variables.items()}
+        own = {
+            name: text.replace("$HOME", str(self.home))
+            for name, text in workload.variables.items()
+        }
         done = self.user.run(redirected, {**self.variables(), **own}, project)
         changes = beside(self.home, project).items() ^ before.items()
         text = printed.read_text(errors="replace")
