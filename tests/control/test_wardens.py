@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -363,6 +363,16 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     assert all(text.isprintable() and len(text) <= MAX_LINE_LENGTH for text in texts)
     assert len(entry["stays_open"]) == len(entry["holders"]) == MAX_LINES
     assert (entry["pid"], entry["roots"], entry["read_only"]) == (0, 0, 0)
+
+
+async def test_each_changed_file_is_told_once_for_a_program() -> None:
+    control, connection = ControlHarness(), ConnectionState(7)
+    await control.ask(wanted("claude"), connection)
+    told: list[tuple[str, Sequence[str]]] = []
+    control.services.wall.wardens.on_changed = lambda *told_now: told.append(told_now)
+    for names in (("web/.envrc",), ("web/.envrc", "web/h"), ("web/h",)):
+        await control.ask(ReportConfinedRequest(changed=names), connection)
+    assert told == [("claude", ["web/.envrc"]), ("claude", ["web/h"])]
 
 
 async def test_there_is_a_limit_on_wardens_and_a_connection_has_one_program() -> None:

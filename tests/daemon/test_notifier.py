@@ -217,3 +217,37 @@ async def test_without_a_desktop_it_continues() -> None:
         await scene.screen.until(1)
         await scene.find(3)
         await scene.screen.until(2)
+
+
+async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None:
+    scene = NotifierHarness()
+    async with scene.telling():
+        for number in range(5):
+            scene.notifier.on_changed("claude", [f"web/.envrc{number}", "web/\x1b[2J"])
+            await anyio.wait_all_tasks_blocked()
+        lines = [line for each in scene.screen.shown for line in each.lines]
+        assert lines[0] == (
+            "changed by claude and run outside: web/.envrc0, web/\\u{1b}[2J;"
+            " rootsd review --changed"
+        )
+        assert len(lines) == 3
+        scene.now += 60
+        scene.notifier.on_changed("codex", [f"{number}" for number in range(9)])
+        await scene.screen.until(5)
+    last = {each.lines[0] for each in scene.screen.shown[3:]}
+    assert last == {
+        "changed by claude and run outside: web/.envrc3, web/\\u{1b}[2J, web/.envrc4;"
+        " rootsd review --changed",
+        "changed by codex and run outside: 0, 1, 2, 3 and 5 more; rootsd review --changed",
+    }
+
+
+async def test_without_notifications_changed_files_are_not_shown_later() -> None:
+    scene = NotifierHarness()
+    async with scene.telling():
+        scene.notifier.configure(NotifyTable(enabled=False))
+        scene.notifier.on_changed("claude", ["web/.envrc"])
+        await anyio.wait_all_tasks_blocked()
+        scene.notifier.configure(NotifyTable())
+        await anyio.wait_all_tasks_blocked()
+        assert scene.screen.shown == []

@@ -23,7 +23,7 @@ from typing import Any, Self
 from rootsd.core import mount_plan
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
-from rootsd.core.record import from_json, from_line, to_json, to_line
+from rootsd.core.record import from_json, to_json, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallEngine
 from rootsd.wall.git import protected
 from rootsd.wall.git.name_watch import NameWatch
@@ -42,9 +42,11 @@ from rootsd.wall.kernel import (
 )
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.wall.kernel.orders import (
+    ChangeNews,
     OrderKind,
     WardenOrder,
     WardenReport,
+    decode_news,
 )
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.kernel.warden import WardenSettings
@@ -393,7 +395,15 @@ class Wall(Interpreter):
 
     def next_report(self) -> WardenReport:
         """Return the next report, after an order or a change that the warden made by itself."""
-        return from_line(WardenReport, self._reports.readline())
+        while not isinstance(report := decode_news(self._reports.readline()), WardenReport):
+            pass
+        return report
+
+    def next_changes(self) -> tuple[str, ...]:
+        """Return the names of changed files that the warden tells next."""
+        while not isinstance(news := decode_news(self._reports.readline()), ChangeNews):
+            pass
+        return news.names
 
     def close(self) -> None:
         self._reports.close()

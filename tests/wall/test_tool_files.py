@@ -259,6 +259,26 @@ def test_a_change_is_told_while_the_session_runs(world: World) -> None:
     wall.close()
 
 
+def test_a_change_is_told_to_the_owner_of_the_wall_at_once_and_hooks_first(world: World) -> None:
+    (world.main / ".git" / "hooks").rename(world.main / ".git" / "old")
+    wall = world.wall()
+    run(
+        wall, world.main,
+        "(echo 1 >> .envrc; echo 1 >> .husky/pre-commit; mkdir .git/hooks; echo > .git/hooks/x;"
+        " chmod +x .git/hooks/x)",
+    )  # fmt: skip
+    told: list[str] = []
+    while len(told) < 3:
+        told += [each for each in wall.next_changes() if each not in told]
+    assert sorted(told) == ["main/.envrc", "main/.git/hooks/x", "main/.husky/pre-commit"]
+    names = SessionBaseline.read(os.fsencode(world.state / "confine/agent/0"))
+    assert names is not None
+    assert names.names_of(names.found) == (
+        "main/.git/hooks/x", "main/.husky/pre-commit", "main/.envrc",
+    )  # fmt: skip
+    wall.close()
+
+
 def test_a_killed_session_is_reported(world: World) -> None:
     wall = world.wall()
     run(wall, world.main, "echo evil >> .envrc")

@@ -224,8 +224,9 @@ class NotifyTable(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: Annotated[
         bool,
         _switch(
-            "Whether the desktop shows new projects, and the folders that programs ask for. "
-            "Without it, `rootsd` still prints them at your next command."
+            "Whether the desktop shows new projects, the folders that programs ask for, and "
+            "changed files that run outside. Without it, `rootsd` still prints the first two at "
+            "your next command, and `rootsd status` prints the last."
         ),
     ] = True
 

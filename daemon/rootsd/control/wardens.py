@@ -61,6 +61,7 @@ from rootsd.wire.wall import (
 MAX_WARDENS = 256
 MAX_LINES = 32
 MAX_LINE_LENGTH = 200
+MAX_CHANGED = 1024
 
 SendNotification = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
@@ -168,6 +169,7 @@ class ConnectedWarden(RootsFollower):
         self.entry = entry
         self._servers = servers
         self._session: SessionObserver | None = None
+        self._changed: set[str] = set()
 
     async def send_updates(self, send: SendNotification) -> None:
         """Keep the session of a server open for as long as the connection lives, and send the
@@ -194,6 +196,10 @@ class ConnectedWarden(RootsFollower):
             entry["masked"] = _count(state["masked"], entry["masked"])
             entry["waiting"] = _count(state["waiting"], entry["waiting"])
         self._wardens.changes.notify()
+        new = [name for name in request.changed[:MAX_LINES] if name not in self._changed]
+        if new and len(self._changed) < MAX_CHANGED:  # one notification for each file
+            self._changed.update(new)
+            self._wardens.on_changed(entry["name"], new)
         told = None if request.told is None else decode_reported_roots(dict(request.told))
         if told is not None and self._session is not None:
             self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
@@ -236,7 +242,9 @@ class WardenRegistry:
     """The connected wardens, oldest first.
 
     `lineage_of` returns the ids of the process of a session and of all processes above it, as
-    `SessionTracker.lineage_of`. `changes` is notified when an entry changes.
+    `SessionTracker.lineage_of`. `changes` is notified when an entry changes. The notifier
+    sets `on_changed`, which is called with the name of a program, and the names of files that run
+    outside and that it has changed. These names are not made safe.
     """
 
     def __init__(
@@ -249,6 +257,7 @@ class WardenRegistry:
         self.ledger = ledger
         self.lineage_of = lineage_of
         self.changes = changes or ChangeSignal()
+        self.on_changed: Callable[[str, Sequence[str]], None] = lambda *_: None
         self._now = now
         self._wardens: dict[str, ConnectedWarden] = {}
         self._roots = WallRoots.of(ledger.catalog)

@@ -271,7 +271,9 @@ class Daemon:
 
     def _make_wardens(self) -> WardenRegistry:
         lineage_of = self._session_tracker.lineage_of
-        return WardenRegistry(self._ledger, utc_now, lineage_of, self._changes)
+        wardens = WardenRegistry(self._ledger, utc_now, lineage_of, self._changes)
+        wardens.on_changed = self._notifier.on_changed
+        return wardens
 
     def _make_wall_services(self) -> WallServices:
         return WallServices(

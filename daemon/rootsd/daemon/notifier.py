@@ -1,8 +1,9 @@
-"""Notify the person of pending projects: on the desktop, and at the next command.
+"""Notify the person of pending projects, on the desktop and at the next command, and of changes.
 
 A notification only informs: it has no button that decides anything. New projects are announced in
 batches (see `rootsd.core.throttle`). A folder that a client asks for is announced at once, because
-the client waits; after a few, requests are announced together, too.
+the client waits; after a few, requests are announced together, too. So are
+files that run outside and that a program behind the wall has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ log = logging.getLogger(__name__)
 
 BATCH_S = 1.0
 _REQUESTS_AT_ONCE, _REQUEST_INTERVAL_S = 3, 300.0
+_CHANGES_AT_ONCE, _CHANGE_INTERVAL_S = 3, 60.0
 _MAX_REQUESTS = 32
+_MAX_CHANGES = 256
 _MAX_LINES = 4
 _MAX_NAMES = 3
 _MAX_FOLDERS = 20
@@ -68,12 +71,21 @@ class PendingNotifier:
         self._known = _pending_paths(ledger.catalog)
         self._unannounced: frozenset[bytes] = frozenset()
         self._requests: dict[bytes, RootRequest] = {}
+        self._changes: dict[str, dict[str, None]] = {}
+        self._change_rate = TokenBucket(_CHANGES_AT_ONCE, 1 / _CHANGE_INTERVAL_S)
         self._wake = anyio.Event()
 
     def on_request(self, request: RootRequest) -> None:
         """Notify the person soon that a client asks for a folder."""
         if len(self._requests) < _MAX_REQUESTS:
             self._requests[request.path] = request
+        self._wake.set()
+
+    def on_changed(self, program: str, names: Sequence[str]) -> None:
+        """Notify the person soon that a program has changed files that run outside."""
+        if program in self._changes or len(self._changes) < _MAX_REQUESTS:
+            known = self._changes.setdefault(program, {})
+            known.update(dict.fromkeys(names[: _MAX_CHANGES - len(known)]))
         self._wake.set()
 
     def configure(self, settings: NotifyTable) -> None:
@@ -116,11 +128,23 @@ class PendingNotifier:
         """Show what is due, and return the seconds until more is due, or None if nothing waits."""
         if not self._settings.enabled:
             self._forget_all()
+            self._changes = {}
+        change_wait = self._show_changes(group)
         if not self._requests and not self._unannounced:
             self._debouncer.clear()
-            return None
-        waits = [self._show_requests(group), self._show_projects(group)]
+            return change_wait
+        waits = [change_wait, self._show_requests(group), self._show_projects(group)]
         return min((wait for wait in waits if wait is not None), default=None)
+
+    def _show_changes(self, group: TaskGroup) -> float | None:
+        if not self._changes:
+            return None
+        if wait := self._change_rate.wait(self._clock()):
+            return wait
+        for program, names in self._changes.items():
+            group.start_soon(self._show, _of_changes(program, [*names]))
+        self._changes = {}
+        return None
 
     def _show_requests(self, group: TaskGroup) -> float | None:
         for path in [path for path in self._requests if self._note_on(path) is None]:
@@ -196,6 +220,16 @@ def _of_requests(requests: Sequence[RootRequest]) -> DesktopNotification:
         lines.append(f"and {more} more")
     folders = _shown_together([request.path for request in requests])
     return DesktopNotification(summary, (*lines, "To decide: rootsd pending"), folders)
+
+
+def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
+    """Return the notification that a program has changed files that run outside."""
+    shown = ", ".join(safe_label(name, _TEXT_LIMIT) for name in names[:_MAX_LINES])
+    more = max(len(names) - _MAX_LINES, 0)
+    shown += f" and {more} more" if more else ""
+    who = safe_label(program, _NAME_LIMIT)
+    line = f"changed by {who} and run outside: {shown}; rootsd review --changed"
+    return DesktopNotification("Files that run outside have changed", (line,))
 
 
 def _of_projects(projects: Sequence[Project], names: Sequence[str]) -> DesktopNotification:

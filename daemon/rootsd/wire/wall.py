@@ -50,7 +50,8 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
 
     `stays_open` is what the wall does not close, one sentence each. `told` has the roots that an
     MCP server got last. `opened` lists folders that its client has open and that are not approved.
-    They are proposed.
+    They are proposed. `changed` names files that run outside and that the program has changed just
+    now.
     """
 
     method: ClassVar[str] = "report_confined"
@@ -61,6 +62,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     state: ConfinedState | None = None
     told: ReportedRoots | None = None
     opened: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 class ConfinedProgramItem(WallProgram, ConfinedState):

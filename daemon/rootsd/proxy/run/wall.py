@@ -33,16 +33,19 @@ from typing import Self
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
-from rootsd.core.record import from_line, to_line
+from rootsd.core.record import to_line
 from rootsd.link.daemon_link import is_readable
 from rootsd.proxy.run.process import ServerSandbox
 from rootsd.proxy.run.roots import WallState
 from rootsd.wall.kernel.orders import (
+    ChangeNews,
     FailedRoot,
     OrderKind,
     PauseNews,
+    RootNews,
     WardenOrder,
     WardenReport,
+    decode_news,
 )
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session.daily_work import explain_missing
@@ -227,7 +230,13 @@ class ServerWall(ServerSandbox):
         self._lines += data
         *lines, self._lines = self._lines.split(b"\n")
         for line in lines:
-            self._take_report(from_line(WardenReport, bytes(line)))
+            match decode_news(bytes(line)):
+                case WardenReport() as report:
+                    self._take_report(report)
+                case ChangeNews() as news:
+                    self._feed.tell_changes(news)
+                case PauseNews() | RootNews():
+                    pass  # this process stops the server itself
 
     def _take_report(self, report: WardenReport) -> None:
         if report.number != self._awaited:

@@ -69,8 +69,12 @@ class SessionChanges:
                     self._names.forget(common)
                 self._names.forget(root + _WORK_TREE)
 
-    def attend(self) -> None:
-        """Keep what is harmful in folders in which something appeared."""
+    def attend(self) -> tuple[str, ...]:
+        """Keep what is harmful in folders in which something appeared.
+
+        Return the names of new or changed files that run outside; see `SessionBaseline.names_of`.
+        """
+        known = frozenset(self._record.found)
         for watched, folders in (self._names.changed() or {}).items():
             # Bounded, because a revoke waits while this runs.
             with suppress(OSError):
@@ -82,6 +86,7 @@ class SessionChanges:
                 else:
                     found = chain(find_links(watched, folders, _MAX_ENTRIES), find_obeyed(watched))
                     self._record.keep(islice(found, _MAX_FACTS))
+        return self._record.names_of(each for each in self._record.found if each not in known)
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""

@@ -26,7 +26,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import contains
+from rootsd.core.paths import contains, text_of
 from rootsd.core.record import Text
 from rootsd.wall.git.facts import (
     Fact,
@@ -259,6 +259,23 @@ class SessionBaseline:
         if new := [each for each in facts if each not in known and self._is_of_session(each)]:
             self._find(new)
             self._write()
+
+    def names_of(self, facts: Iterable[Fact]) -> tuple[str, ...]:
+        """Return the names of new files that run outside, each with the name of its root.
+
+        What git runs comes first. The names are not made safe to show.
+        """
+        kinds = (FactKind.OBEYED, FactKind.TOOL_FILE)
+        found = [fact for fact in facts if fact.kind in kinds and still_holds(fact)]
+        found.sort(key=lambda fact: (kinds.index(fact.kind), not self._is_run_by_git(fact.path)))
+        roots = sorted(self._roots, key=len, reverse=True)
+        above = (
+            next((os.path.dirname(root) for root in roots if contains(root, fact.path)), b"/")
+            for fact in found
+        )
+        pairs = zip(found, above, strict=True)
+        names = (os.path.relpath(fact.path, folder) for fact, folder in pairs)
+        return tuple(map(text_of, names))
 
     def report_now(self) -> SessionReport:
         """Return what the session is known to have made so far, as a report that is not saved."""

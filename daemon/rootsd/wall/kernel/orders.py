@@ -8,7 +8,7 @@ then notify the program; for a revoke, notify the program first and then send th
 
 A warden that follows the daemon itself gets no orders about roots, and reports to the daemon. It
 sends `PauseNews` to its owner whenever it has stopped the programs, or lets them continue, and
-`RootNews` whenever the programs see other roots.
+`RootNews` whenever the programs see other roots. Another warden sends `ChangeNews`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ class RootNews(NamedTuple):
 
     gone: tuple[RemovedRoot, ...]
     new: tuple[bytes, ...]
+
+
+class ChangeNews(NamedTuple):
+    """Files that run outside have changed in roots. `names` are not made safe to show."""
+
+    names: tuple[str, ...]
 
 
 class WardenOrder(NamedTuple):
@@ -109,10 +115,12 @@ class WardenReport(NamedTuple):
     change: AppliedChange = AppliedChange()
 
 
-def decode_news(line: bytes) -> WardenReport | PauseNews | RootNews:
+def decode_news(line: bytes) -> WardenReport | PauseNews | RootNews | ChangeNews:
     """Return what a warden sent. Raises BadRecord."""
     with suppress(BadRecord):
         return from_line(WardenReport, line)
     with suppress(BadRecord):
         return from_line(PauseNews, line)
+    with suppress(BadRecord):
+        return from_line(ChangeNews, line)
     return from_line(RootNews, line)

@@ -43,6 +43,7 @@ from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.wall.kernel.orders import (
     AppliedChange,
+    ChangeNews,
     FailedRoot,
     OrderKind,
     PauseNews,
@@ -96,6 +97,9 @@ class WardenFeed(Protocol):
 
     def report(self, report: WardenReport) -> None:
         """Take the state after a change."""
+
+    def tell_changes(self, news: ChangeNews) -> None:
+        """Take the names of files that have changed."""
 
     def let_run(self) -> None:
         """Let programs run for a while that were stopped because no daemon answers."""
@@ -242,6 +246,8 @@ class WardenNews:
                     self._last = news
                 case RootNews() as news:
                     changes.append(news)
+                case ChangeNews():
+                    pass  # it tells its feed
         return changes
 
     def let_run(self) -> None:
@@ -380,8 +386,8 @@ class _WardenLoop:
             if self._channel.fileno() in ready and not self._serve_owner():
                 return
             self._changes.drop_all_but(self._wanted)
-            if self._changes.fd in ready:
-                self._changes.attend()
+            if self._changes.fd in ready and (names := self._changes.attend()):
+                self._tell_changes(ChangeNews(names))
             if self._view.watched in ready:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
@@ -491,7 +497,13 @@ class _WardenLoop:
             self._outgoing += to_line(report)
             self._flush()
 
-    def _tell(self, news: PauseNews | RootNews) -> None:
+    def _tell_changes(self, news: ChangeNews) -> None:
+        if self._feed is not None:
+            self._feed.tell_changes(news)
+        else:
+            self._tell(news)
+
+    def _tell(self, news: ChangeNews | PauseNews | RootNews) -> None:
         self._outgoing += to_line(news)
         self._flush()
 

@@ -28,7 +28,7 @@ from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wall.kernel.orders import PauseState, WardenReport
+from rootsd.wall.kernel.orders import ChangeNews, PauseState, WardenReport
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.warden import SetRoots
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
@@ -214,6 +214,10 @@ class ViewFeed:
             },
         }
         self._feed.send(_REPORT, self._state)
+
+    def tell_changes(self, news: ChangeNews) -> None:
+        """Tell the daemon which files have changed. A later daemon finds them on the disk."""
+        self.tell_once(changed=list(news.names))
 
     def tell(self, **facts: object) -> None:
         """Tell the daemon something else about the program, also the next daemon."""
