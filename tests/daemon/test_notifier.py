@@ -223,11 +223,11 @@ async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None
     scene = NotifierHarness()
     async with scene.telling():
         for number in range(5):
-            scene.notifier.on_changed("claude", [f"web/.envrc{number}", "web/\x1b[2J"])
+            scene.notifier.on_changed("claude", [f"web/.envrc{number}", "web/\x1b[2J/.husky"])
             await anyio.wait_all_tasks_blocked()
         lines = [line for each in scene.screen.shown for line in each.lines]
         assert lines[0] == (
-            "changed by claude and run outside: web/.envrc0, web/\\u{1b}[2J;"
+            "changed by claude and run outside: web/\\u{1b}[2J/.husky, web/.envrc0;"
             " rootsd review --changed"
         )
         assert len(lines) == 3
@@ -236,7 +236,7 @@ async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None
         await scene.screen.until(5)
     last = {each.lines[0] for each in scene.screen.shown[3:]}
     assert last == {
-        "changed by claude and run outside: web/.envrc3, web/\\u{1b}[2J, web/.envrc4;"
+        "changed by claude and run outside: web/\\u{1b}[2J/.husky, web/.envrc3, web/.envrc4;"
         " rootsd review --changed",
         "changed by codex and run outside: 0, 1, 2, 3 and 5 more; rootsd review --changed",
     }

@@ -26,6 +26,7 @@ from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.state.ledger import Ledger
+from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 BATCH_S = 1.0
 _REQUESTS_AT_ONCE, _REQUEST_INTERVAL_S = 3, 300.0
 _CHANGES_AT_ONCE, _CHANGE_INTERVAL_S = 3, 60.0
+_HOOKS = {".git", *map(os.fsdecode, RUN_BY_HOOKS)}
 _MAX_REQUESTS = 32
 _MAX_CHANGES = 256
 _MAX_LINES = 4
@@ -72,6 +74,7 @@ class PendingNotifier:
         self._unannounced: frozenset[bytes] = frozenset()
         self._requests: dict[bytes, RootRequest] = {}
         self._changes: dict[str, dict[str, None]] = {}
+        self._changes_due: float | None = None
         self._change_rate = TokenBucket(_CHANGES_AT_ONCE, 1 / _CHANGE_INTERVAL_S)
         self._wake = anyio.Event()
 
@@ -86,6 +89,8 @@ class PendingNotifier:
         if program in self._changes or len(self._changes) < _MAX_REQUESTS:
             known = self._changes.setdefault(program, {})
             known.update(dict.fromkeys(names[: _MAX_CHANGES - len(known)]))
+        if self._changes_due is None:  # git changes many at once
+            self._changes_due = self._clock() + self._batch_s
         self._wake.set()
 
     def configure(self, settings: NotifyTable) -> None:
@@ -128,7 +133,7 @@ class PendingNotifier:
         """Show what is due, and return the seconds until more is due, or None if nothing waits."""
         if not self._settings.enabled:
             self._forget_all()
-            self._changes = {}
+            self._changes, self._changes_due = {}, None
         change_wait = self._show_changes(group)
         if not self._requests and not self._unannounced:
             self._debouncer.clear()
@@ -137,13 +142,14 @@ class PendingNotifier:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _show_changes(self, group: TaskGroup) -> float | None:
-        if not self._changes:
+        if not self._changes or self._changes_due is None:
             return None
-        if wait := self._change_rate.wait(self._clock()):
+        now = self._clock()
+        if wait := max(0.0, self._changes_due - now) or self._change_rate.wait(now):
             return wait
         for program, names in self._changes.items():
-            group.start_soon(self._show, _of_changes(program, [*names]))
-        self._changes = {}
+            group.start_soon(self._show, _of_changes(program, sorted(names, key=_is_no_hook)))
+        self._changes, self._changes_due = {}, None
         return None
 
     def _show_requests(self, group: TaskGroup) -> float | None:
@@ -220,6 +226,10 @@ def _of_requests(requests: Sequence[RootRequest]) -> DesktopNotification:
         lines.append(f"and {more} more")
     folders = _shown_together([request.path for request in requests])
     return DesktopNotification(summary, (*lines, "To decide: rootsd pending"), folders)
+
+
+def _is_no_hook(name: str) -> bool:
+    return _HOOKS.isdisjoint(name.split("/"))
 
 
 def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
