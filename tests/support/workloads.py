@@ -47,7 +47,6 @@ _FACTS = (
     "status --porcelain=v2 --branch --untracked-files=all",
     "stash list",
     "worktree list --porcelain",
-    "config --local --list",
 )
 
 
@@ -199,6 +198,9 @@ def _facts(project: Path, top: Path) -> dict[str, str]:
     """Return the answers of git in a repository, and its hooks."""
     name = top.relative_to(project)
     facts = {f"{name}: git {fact}": _git(top, *fact.split()) for fact in _FACTS}
+    facts[f"{name}: git config"] = "\n".join(
+        sorted({*_git(top, "config", "--local", "--list").splitlines()})
+    )
     facts[f"{name}: git fsck"] = str("missing" in (said := _git(top, "fsck")) or "error" in said)
     return facts
 
