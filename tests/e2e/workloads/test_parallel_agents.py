@@ -1,8 +1,9 @@
-"""Twenty agents at once, in worktrees of three repositories: each pushes, and sees only its own."""
+"""Twenty agents at once, in worktrees of three repositories, push and see only their own."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,13 +66,9 @@ def make_worktrees(place: Workplace, agents: list[tuple[str, int]]) -> None:
 def start(place: Workplace, repo: str, number: int, wall: str) -> Running:
     """Start an agent in its worktree."""
     tree = place.parent / f"{repo}-{number}"
-    words = f"export repo={repo} n={number}; {wall}bash -c {_quoted(_DAY)}"
+    words = f"export repo={repo} n={number}; {wall}bash -c {shlex.quote(_DAY)}"
     command = words.replace("rootsd", str(ROOTSD), 1)
     return place.user.start(["bash", "-c", command], place.variables(), tree)
-
-
-def _quoted(script: str) -> str:
-    return "'" + script.replace("'", "'\\''") + "'"
 
 
 def play(place: Workplace, agents: list[tuple[str, int]], wall: str) -> dict[str, str]:
