@@ -67,8 +67,8 @@ class PolicyConfineTable(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         describe_key(
             "Whether `rootsd run` must put every server behind the wall, and `rootsd confine` "
-            "refuses options that open it. The keys `read`, `write`, `keep`, and `protect` of the "
-            "user's `[confine]` do not count then.",
+            "refuses options that open it. The keys `read`, `write`, `keep`, `device`, and "
+            "`protect` of the user's `[confine]` do not count then.",
             "true or false, without quotes",
             True,  # noqa: FBT003 - the value of a key
         ),

@@ -73,6 +73,11 @@ class WallSettings(NamedTuple):
     hide: Annotated[
         tuple[bytes, ...], "Files and folders to hide, even inside an approved root."
     ] = ()
+    device: Annotated[
+        tuple[bytes, ...],
+        "Devices that programs may use, such as `/dev/kvm`. Disks, memory, keyboards, and "
+        "terminals are refused.",
+    ] = ()
     protect: Annotated[
         ProtectionPolicy,
         "Which files in a root are read-only, because they run later outside the wall: Git hooks, "

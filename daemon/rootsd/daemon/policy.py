@@ -84,7 +84,7 @@ class ReloadablePolicy:
         protect = settings.protect
         if protect is ProtectionPolicy.NONE:
             protect = ProtectionPolicy.UNTRACKED
-        return settings._replace(read=(), write=(), keep=(), protect=protect)
+        return settings._replace(read=(), write=(), keep=(), device=(), protect=protect)
 
     async def reload(self, apply: ApplyPolicy) -> None:
         """Read the file again."""

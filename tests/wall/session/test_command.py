@@ -321,3 +321,23 @@ def is_free(lock: Path) -> bool:
         except BlockingIOError:
             return False
     return True
+
+
+def test_a_device_is_there_only_with_the_option(home: Path) -> None:
+    device = next((each for each in ("/dev/kvm", "/dev/hwrng") if os.access(each, os.R_OK)), None)
+    if device is None:
+        pytest.skip("this user may open no device besides the standard ones")
+    for flags in ((), ("--static",)):
+        opened = ("sh", "-c", f"exec 3<{device} && echo opened")
+        done = confine(*flags, "--device", device, "--", *opened, cwd=home)
+        assert (done.returncode, done.stdout) == (0, "opened\n"), done.stderr
+        assert f"--device: the program uses {device}" in done.stderr
+        assert confine(*flags, "--", *opened, cwd=home).stdout == ""
+
+
+def test_a_device_that_leads_to_disks_or_terminals_is_refused(home: Path) -> None:
+    (home / "link").symlink_to("/dev/tty")
+    for path in ("/dev/tty", str(home / "link"), "/etc/passwd", "/dev/kmsg"):
+        done = confine("--device", path, "--", "echo", "started", cwd=home)
+        assert (done.returncode, done.stdout) == (7, "")
+        assert "--device: /" in done.stderr

@@ -28,6 +28,7 @@ _PATHS = {
     "--write": "also show this path, writable",
     "--keep": "also show a copy of this path; changes stay in the copy of this program name",
     "--hide": "hide this path, also inside a root",
+    "--device": "let the program use this device, such as /dev/kvm",
 }
 _ON_REVOKE = "--on-revoke"
 

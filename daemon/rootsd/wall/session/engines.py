@@ -29,7 +29,7 @@ from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attache
 from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.options import ConfineOptions, Opening
-from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose
+from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose, opened_devices
 from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wall.view.denied_base import DeniedBase
 from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
@@ -258,6 +258,7 @@ class StaticWall:
             )
         if view.has_network:
             yield NETWORK_IS_ON
+        yield from opened_devices(view.entries)
 
 
 def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:

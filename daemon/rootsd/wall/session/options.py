@@ -11,7 +11,7 @@ from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 WALL_USAGE = (
     "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--protect | --no-protect]"
-    " [--read PATH]... [--write PATH]... [--keep PATH]... [--hide PATH]..."
+    " [--read PATH]... [--write PATH]... [--keep PATH]... [--hide PATH]... [--device PATH]..."
     " [--on-revoke tell|kill] [--static]"
 )
 """The options that `rootsd run --confine` has, too."""
@@ -52,6 +52,7 @@ class ConfineOptions(NamedTuple):
     write: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
+    device: tuple[str, ...] = ()
     on_revoke: RevokePolicy | None = None
     name: str = ""
 
@@ -67,6 +68,7 @@ _LISTS = {
     "--write": "write",
     "--keep": "keep",
     "--hide": "hide",
+    "--device": "device",
 }
 _FLAGS = {flag.value: flag for flag in Opening}
 _OWN = ("--all", "--only", "--name", "--show", "--quiet", "--no-input")
@@ -162,5 +164,7 @@ def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOption
             return options._replace(write=(*options.write, value))
         case "--keep":
             return options._replace(keep=(*options.keep, value))
+        case "--device":
+            return options._replace(device=(*options.device, value))
         case _:
             return options._replace(hide=(*options.hide, value))

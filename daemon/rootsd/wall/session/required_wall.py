@@ -34,5 +34,8 @@ def refuse_opening(options: ConfineOptions, requirement: str) -> None:
 
 def _opening_words(options: ConfineOptions) -> Iterator[str]:
     yield from (flag.value for flag in _OPENING_FLAGS if flag in options.flags)
-    lists = {"--read": options.read, "--write": options.write, "--keep": options.keep}
+    lists = {
+        "--read": options.read, "--write": options.write, "--keep": options.keep,
+        "--device": options.device,
+    }  # fmt: skip
     yield from (word for word, paths in lists.items() if paths)

@@ -27,6 +27,7 @@ from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
+from rootsd.wall.view.devices import device_entries
 from rootsd.wall.view.person_view import PersonView, person_view
 
 _GIT = "git config and hooks (change them outside)"
@@ -127,14 +128,8 @@ def compose(
         raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
     settings = subscription.settings
     hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
-    named = [
-        *_named(settings.read, ViewEntryKind.READ, "[confine] read in config.toml"),
-        *_named(options.read, ViewEntryKind.READ, "--read"),
-        *_named(settings.write, ViewEntryKind.WRITE, "[confine] write in config.toml"),
-        *_named(options.write, ViewEntryKind.WRITE, "--write"),
-        *_named(settings.keep, ViewEntryKind.KEPT, "[confine] keep in config.toml"),
-        *_named(options.keep, ViewEntryKind.KEPT, "--keep"),
-    ]
+    named = list(_named_paths(options, settings))
+    devices = list(_devices(options, settings))
     work = daily_work(options.flags, home, (entry.path for entry in named))
     person = person_view(
         home,
@@ -151,6 +146,7 @@ def compose(
         *work.hints,
         *work.entries,
         *named,
+        *devices,
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
     has_network = settings.network and Opening.NO_NETWORK not in options.flags
@@ -166,10 +162,34 @@ def compose(
         (
             *open_parts(options, guarantee, protection, has_network=has_network),
             *work.stays_open,
+            *opened_devices(devices),
         ),
         (*work.closed, *_left_out_in_short(person), *_CLOSED_BY[protection], _BESIDE),
         left_out=tuple(each.sentence(home) for each in person.left_out),
     )
+
+
+def _named_paths(options: ConfineOptions, settings: WallSettings) -> Iterator[ViewEntry]:
+    """Yield the files and folders that a person names. Raises RootsdError."""
+    yield from _named(settings.read, ViewEntryKind.READ, "[confine] read in config.toml")
+    yield from _named(options.read, ViewEntryKind.READ, "--read")
+    yield from _named(settings.write, ViewEntryKind.WRITE, "[confine] write in config.toml")
+    yield from _named(options.write, ViewEntryKind.WRITE, "--write")
+    yield from _named(settings.keep, ViewEntryKind.KEPT, "[confine] keep in config.toml")
+    yield from _named(options.keep, ViewEntryKind.KEPT, "--keep")
+
+
+def _devices(options: ConfineOptions, settings: WallSettings) -> Iterator[ViewEntry]:
+    """Yield the devices that a person opens. Raises RefusedDevice."""
+    yield from device_entries(_real_paths(settings.device), "[confine] device in config.toml")
+    yield from device_entries(_real_paths(options.device), "--device")
+
+
+def opened_devices(entries: Iterable[ViewEntry]) -> Iterator[str]:
+    """Yield a sentence for each device that a person opens."""
+    for each in entries:
+        if each.kind is ViewEntryKind.DEVICE and each.reason.startswith(_BY_PERSON):
+            yield f"{each.reason}: the program uses {text_of(each.path)}"
 
 
 def open_parts(
