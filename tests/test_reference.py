@@ -175,7 +175,7 @@ def undescribed(printed: Mapping[str, Any], command: str) -> list[str]:
 def test_each_command_describes_what_it_prints_or_prints_no_object() -> None:
     without = {command for command, types in OUTPUTS.items() if not types}
     assert without == {
-        "bridge", "confine", "daemon", "help", "hook", "review", "run", "service logs",
+        "bridge", "daemon", "help", "hook", "review", "run", "service logs",
         "sync run", "sync withdraw", "ui",
     }  # fmt: skip
 
@@ -276,6 +276,7 @@ sync rm claude-code --dry-run
 sync rm claude-code
 add HOME/work.code-workspace --dry-run
 add HOME/work.code-workspace
+confine --clean
 down
 ls
 pending

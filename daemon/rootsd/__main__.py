@@ -65,7 +65,7 @@ def _load(words: list[str]) -> Callable[[], int]:
             from rootsd.proxy.run import main as run
 
             return lambda: run.main(rest)
-        case ["confine", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+        case ["confine", *rest] if (_HELP | {"--clean"}).isdisjoint(_flags_of_run(rest)):
             _lose_messages()
             from rootsd.wall.session import main as confine
 

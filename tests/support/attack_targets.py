@@ -178,10 +178,10 @@ class AttackTargets:
     def _make_folders(self) -> None:
         for folder in (self.home, self.root, self.read_only, self.pending, self.gone):
             folder.mkdir()
-        (self.home / ".local/bin").mkdir(parents=True)
+        (self.home / "bin").mkdir(parents=True)
         (self.base / "runtime" / "ctl").mkdir(parents=True)
         (self.base / "runtime" / "decisions.db").write_text("secret")
-        for name in (".ssh/id_ed25519", ".npmrc", ".bashrc", ".gitconfig", ".local/bin/tool"):
+        for name in (".ssh/id_ed25519", ".npmrc", ".bashrc", ".gitconfig", "bin/tool"):
             (self.home / name).parent.mkdir(parents=True, exist_ok=True)
             (self.home / name).write_text("")
         for name in (

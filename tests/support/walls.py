@@ -32,6 +32,7 @@ from rootsd.wall.kernel import (
     covers,
     holders,
     mounted_view,
+    own_storage,
     pause,
     points,
     root_folder,
@@ -90,6 +91,7 @@ class Weakness(Enum):
     FIRST_THREAD = "only the first thread of a holder is looked at"
     LATE_WATCH = "names are watched once a file `late` in the root is gone"
     NO_SEARCH = "worktrees of deeper repositories are not searched"
+    NO_OVERLAY = "the kernel has no overlays"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
@@ -354,9 +356,11 @@ class Wall(Interpreter):
         entries: Iterable[ViewEntry] = (),
         weaknesses: Iterable[Weakness] = (),
         variables: Mapping[str, str] = MappingProxyType({}),
+        kept: Path | None = None,
     ) -> None:
         self._number = 0
         spec = {
+            "kept": "" if kept is None else str(kept),
             "folder": str(folder), "home": str(home), "roots": [to_json(r) for r in roots],
             "without": [layer.value for layer in without], "network": network.value,
             "protection": protection.value, "on_revoke": on_revoke.value,
@@ -488,6 +492,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
     Weakness.BASE_COVERED: ((base_view.BaseView, "_replace", _cover_in_place),),
     Weakness.NO_PLACEHOLDERS: ((stand_ins.StandIns, "_add_placeholder", lambda *_: None),),
+    Weakness.NO_OVERLAY: ((own_storage, "_OVERLAY", b"none"),),
     Weakness.LATE_WATCH: ((tree.SharedTree, "_watch", _watch_late),),
     Weakness.NO_SEARCH: ((worktrees, "search_repositories", lambda *_: iter(())),),
     Weakness.NO_POINT: ((points, "_remove", lambda _: None),),
@@ -520,6 +525,7 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
         RevokePolicy(spec["on_revoke"]),
         frozenset(map(os.fsencode, spec["denied"])),
         without,
+        os.fsencode(spec["kept"]),
     )
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:

@@ -48,6 +48,10 @@ class FakeTree:
         self.attempts = 0
         self.is_searching = False
         self.base_masks: set[bytes] = set()
+        self.requests = None
+
+    def serve(self) -> None:
+        """Do nothing."""
 
     def mask_base(self, _: object) -> None:
         """Do nothing."""

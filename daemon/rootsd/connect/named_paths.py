@@ -51,7 +51,7 @@ _STATE = {"mcp-remote": (".mcp-auth",)}
 _SHOWN = frozenset(
     (
         ViewEntryKind.READ, ViewEntryKind.WRITE, ViewEntryKind.SOCKET, ViewEntryKind.DEVICE,
-        ViewEntryKind.CACHE, ViewEntryKind.KEPT, ViewEntryKind.STATE, ViewEntryKind.LINK,
+        ViewEntryKind.CACHE, ViewEntryKind.TOOLS, ViewEntryKind.KEPT, ViewEntryKind.LINK,
     )
 )  # fmt: skip
 _KERNEL = ("/dev", "/proc", "/sys")

@@ -34,10 +34,12 @@ class ViewEntryKind(Enum):
     SOCKET = "socket"
     DEVICE = "device"
     CACHE = "copy-on-write"
+    TOOLS = "copy-on-write tools"
+    """As a cache, but an engine without mounts shows the one outside."""
     KEPT = "kept copy"
     """A file or folder with changes that are kept for all confined programs of the same name."""
     STATE = "kept folder"
-    """A folder for all confined programs of the same name. Outside, its path is `target`."""
+    """A folder for all confined programs of the same name. It is `target` outside, if given."""
     PRIVATE = "private"
     """An empty folder that only the confined programs see. It is removed when they end."""
     PRIVATE_FILE = "private file"
@@ -64,8 +66,8 @@ class ViewEntry(NamedTuple):
 
 SHOWN_FROM_OUTSIDE = frozenset(
     (
-        ViewEntryKind.READ, ViewEntryKind.WRITE, ViewEntryKind.CACHE, ViewEntryKind.KEPT,
-        ViewEntryKind.SOCKET,
+        ViewEntryKind.READ, ViewEntryKind.WRITE, ViewEntryKind.CACHE, ViewEntryKind.TOOLS,
+        ViewEntryKind.KEPT, ViewEntryKind.SOCKET,
     )
 )  # fmt: skip
 """The entries that show what a person has. The others show nothing, or what programs made."""

@@ -38,6 +38,16 @@ def test_every_folder_of_rootsd_is_removed_and_nothing_else(
     assert purging.purge_data(Invocation()) == []
 
 
+@pytest.mark.needs("linux")
+def test_a_folder_of_a_wall_that_cannot_be_listed_is_removed(
+    places: list[Path], rootsd_dir: Path
+) -> None:
+    work = rootsd_dir / "state/confine/name/kept/folders/x/work/work"
+    work.mkdir(parents=True, mode=0)
+    assert set(places) <= set(purging.purge_data(Invocation()))
+    assert os.listdir(rootsd_dir) == []
+
+
 def test_the_store_of_a_running_daemon_is_kept(places: list[Path], rootsd_dir: Path) -> None:
     holder = LockRecord(os.getpid(), "test", {})
     with DaemonLock.acquire(rootsd_dir / "state", holder), pytest.raises(Busy):

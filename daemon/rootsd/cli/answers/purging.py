@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rootsd.cli.answers import lifecycle
@@ -66,6 +68,11 @@ def purge_data(invocation: Invocation) -> list[Path]:
     state = Path(os.fsdecode(invocation.places.state))
     if state in present:
         with DaemonLock.acquire(state, LockRecord(os.getpid(), "purge", {})):
+            if sys.platform == "linux":
+                from rootsd.wall.session.kept_names import remove_walls
+
+                with suppress(OSError):  # the next call names the folder that is left
+                    remove_walls(invocation.places.state)
             _remove_folder(state)
     for folder in present:
         _remove_folder(folder)

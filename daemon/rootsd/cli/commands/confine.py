@@ -1,11 +1,11 @@
 """`rootsd confine`: run a program that can reach only the approved roots.
 
-This is only the help. `rootsd.__main__` starts `rootsd confine` itself without click.
+This is only the help, and `--clean`. `rootsd.__main__` starts the rest itself without click.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -20,12 +20,38 @@ EXAMPLES = """\
 rootsd confine -- bash
 rootsd confine --no-network --only api -- make test
 rootsd confine --static -- bash
-rootsd confine --show"""
+rootsd confine --show
+rootsd confine --clean"""
+
+
+class KeptNameItem(TypedDict):
+    """What the programs of one name keep."""
+
+    name: str
+    """The name of the programs."""
+    size: int
+    """How many bytes it takes on the disk."""
+    used: str
+    """When a program of this name started last, as RFC 3339."""
+    running: bool
+    """Whether such a program runs, so that nothing can be removed."""
+    folder: str
+    """Where it lies."""
+
+
+class KeptNamesOutput(TypedDict):
+    """With `--clean`."""
+
+    items: list[KeptNameItem]
+    """What was kept, by name."""
+    removed: list[str]
+    """The names whose kept files are removed now."""
 
 
 @click.command(
     "confine",
     cls=VerbCommand,
+    prints=(KeptNamesOutput,),
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
@@ -41,6 +67,13 @@ rootsd confine --show"""
 @wall_options
 @click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")
+@click.option(
+    "--clean",
+    is_flag=True,
+    help="list what programs have installed and cached inside, for all names or the given ones,"
+    " and remove it after a question",
+)
+@click.option("--yes", is_flag=True, help="with --clean, do not ask")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]...")
 @pass_invocation
 def command(
@@ -60,18 +93,28 @@ def command(
     folder, it appears in the running program. When you deny one, it is gone. The default scope is
     the workspace of this session, as for rootsd run.
 
-    The home folder and /tmp are empty and private to the program. System files are read-only,
-    and caches are copy-on-write. Files in a root that git, editors, or agents would run outside
-    are read-only, such as .git/hooks.
+    The home folder and /tmp are empty and private to the program. System files are read-only.
+    Toolchains and caches are copy-on-write: what is installed inside is kept by name. Files in a
+    root that git, editors, or agents would run outside are read-only, such as .git/hooks.
 
     If the system forbids user namespaces, use --static. It uses only Landlock, and says at the
     start what it cannot do. The folders are fixed at the start, and the end of an approval ends
     the program.
 
+    The names of --clean are those of --name, or else of programs. While a program of a name runs,
+    nothing is removed for that name. The state of agents is not removed.
+
     Approve and deny outside: rootsd approve does not work inside. The exit status is that of the
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
     It is 125 if the wall ended the program. Linux only.
     """
+    clean, yes = wall.pop("clean"), wall.pop("yes")
+    if clean:
+        if late := [word for word in words if word.startswith("-")]:
+            raise click.UsageError(f"put {late[0]} before the names")
+        from rootsd.cli.answers import kept_names
+
+        return kept_names.clean(invocation, words, yes=yes)
     from rootsd.wall.session import main as confine
 
     flags = [text for each in only for text in ("--only", each)]

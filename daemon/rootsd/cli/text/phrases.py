@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
+_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SIZE_FACTOR = 1024
 
 
 def shorten_home(path: str) -> str:
@@ -19,6 +21,14 @@ def shorten_home(path: str) -> str:
 def pluralize(count: int, what: str) -> str:
     """Return `1 project` or `2,000 projects`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def bytes_of(size: float) -> str:
+    """Return a number of bytes in its largest unit: `1.5 MiB`."""
+    amount, unit = float(size), 0
+    while amount >= _SIZE_FACTOR and unit < len(_SIZE_UNITS) - 1:
+        amount, unit = amount / _SIZE_FACTOR, unit + 1
+    return f"{amount:.{1 if unit else 0}f} {_SIZE_UNITS[unit]}"
 
 
 def age(moment: str, now: datetime | None = None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.phrases import age, bytes_of, pluralize, shorten_home
 from rootsd.cli.text.render import Column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
@@ -101,8 +101,6 @@ PROJECT_COLUMNS = (ID, NAME, VERDICT, KIND, PATH, NOTE)
 
 LABEL_WIDTH = 13
 
-_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_SIZE_FACTOR = 1024
 _SHORT_ID = 10
 _FINDING_LABELS = {
     "sensitive": "sensitive",
@@ -212,9 +210,6 @@ def _upstream(item: Mapping[str, Any]) -> str:
 def _size(size: Mapping[str, Any] | None) -> str:
     if size is None:
         return ""
-    amount, unit = float(size["bytes"]), 0
-    while amount >= _SIZE_FACTOR and unit < len(_SIZE_UNITS) - 1:
-        amount, unit = amount / _SIZE_FACTOR, unit + 1
     least = "" if size["whole"] else "at least "
     files = "1 file" if size["files"] == 1 else f"{size['files']} files"
-    return f"{least}{amount:.{1 if unit else 0}f} {_SIZE_UNITS[unit]} in {files}"
+    return f"{least}{bytes_of(size['bytes'])} in {files}"

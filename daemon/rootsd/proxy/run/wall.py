@@ -42,6 +42,7 @@ from rootsd.wall.kernel.orders import (
     FailedRoot,
     OrderKind,
     PauseNews,
+    PauseState,
     RootNews,
     WardenOrder,
     WardenReport,
@@ -80,6 +81,7 @@ class ServerWall(ServerSandbox):
         self.has_ended_server = False
         """Whether a revoke has ended the server. No other server has been prepared yet."""
         self._is_outdated = False
+        self._is_stopped = False  # by the warden
         wall.warden.channel.settimeout(_ANSWER_TIMEOUT_S)
         programs = ProgramPause(os.getpid(), self._tell_pause)
         self._feed = ViewFeed(wall.subscription, self._set_view, wall.view.state, programs)
@@ -136,8 +138,11 @@ class ServerWall(ServerSandbox):
         self._feed.close()
 
     def let_run(self) -> None:
-        """Let a server run for a while that was stopped because no daemon answers."""
+        """Let a server run for a while that was stopped."""
         self._feed.let_run()
+        if self._is_stopped:
+            with suppress(OSError):
+                self._wall.warden.channel.sendall(to_line(WardenOrder(0, OrderKind.CONTINUE)))
 
     @property
     def is_outdated(self) -> bool:
@@ -235,8 +240,11 @@ class ServerWall(ServerSandbox):
                     self._take_report(report)
                 case ChangeNews() as news:
                     self._feed.tell_changes(news)
-                case PauseNews() | RootNews():
-                    pass  # this process stops the server itself
+                case PauseNews() as news:
+                    self._is_stopped = news.state is PauseState.STOPPED
+                    self._tell_pause(news)
+                case RootNews():
+                    pass  # the orders of this process have caused it
 
     def _take_report(self, report: WardenReport) -> None:
         if report.number != self._awaited:

@@ -8,8 +8,9 @@ shows inside another one belongs to the outer one.
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
@@ -18,20 +19,21 @@ from rootsd.core.mount_plan import Mask, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.kernel import covers
-from rootsd.wall.kernel.points import MountStage, Point, RevokeFailed, end
+from rootsd.wall.kernel.own_storage import OwnStorage
+from rootsd.wall.kernel.points import MountStage, Point, RevokeFailed, end, is_folder
 from rootsd.wall.kernel.skeleton import (
     NO_PRIVILEGES,
     OPEN_TO_ALL,
     TMPFS,
     Mounted,
     Skeleton,
-    attach_copy_of,
 )
 from rootsd.wall.kernel.stand_ins import StandIns
 from rootsd.wall.system_calls import (
     Attribute,
     Depth,
     attach,
+    attach_copy,
     clone_tree,
     closing,
     mount,
@@ -41,15 +43,18 @@ from rootsd.wall.system_calls import (
 )
 
 _MAX_REPAIRS = 100
-_OVERLAY = b"overlay"
 _ATTRIBUTES = {
     ViewEntryKind.READ: Attribute.READ_ONLY | Attribute.NO_DEVICES,
     ViewEntryKind.WRITE: Attribute.NO_DEVICES,
-    ViewEntryKind.STATE: Attribute.NO_DEVICES,
     ViewEntryKind.SOCKET: Attribute.NO_DEVICES,
     ViewEntryKind.DEVICE: Attribute.NO_EXEC,
 }
-_OWN_FOLDERS = frozenset((ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE))
+_OWN_FOLDERS = frozenset(
+    (ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE, ViewEntryKind.TOOLS)
+)
+_IN_MEMORY = (b"/dev/", b"/run/")
+"""Where private folders are in memory, as they are outside."""
+_NOT_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 
 
 class _BaseMount(NamedTuple):
@@ -93,53 +98,70 @@ class BaseView:
 
     # Entries
 
-    def add(self, entry: ViewEntry, layers: bytes) -> None:
-        """Mount an entry. `layers` is a folder for the changes to copy-on-write folders.
-
-        Raises OSError.
-        """
+    def add(self, entry: ViewEntry, storage: OwnStorage) -> None:
+        """Mount an entry. Raises OSError."""
+        path = entry.path
         match entry.kind:
             case ViewEntryKind.LINK:
-                self._add_link(entry.path, entry.target)
+                self._add_link(path, entry.target)
             case ViewEntryKind.FOLDER:
-                self._skeleton.make_folder(entry.path)
+                self._skeleton.make_folder(path)
             case ViewEntryKind.PRIVATE:
-                self._add_private(entry.path)
-            case ViewEntryKind.CACHE:
-                self._add_overlay(entry.path, layers)
-            case ViewEntryKind.KEPT:
-                self._add_kept(entry.path, layers)
+                self._add_private(path, storage)
             case ViewEntryKind.HIDDEN:
-                self._add_hidden(entry.path)
+                self._add_hidden(path)
             case ViewEntryKind.PRIVATE_FILE:
-                self._add_private_file(entry.path, entry.content)
-            case (
-                ViewEntryKind.READ
-                | ViewEntryKind.WRITE
-                | ViewEntryKind.STATE
-                | ViewEntryKind.SOCKET
-                | ViewEntryKind.DEVICE
-            ):
-                source = entry.target or entry.path
-                self._add_bound(entry.path, _ATTRIBUTES[entry.kind], source)
-        if entry.kind in _OWN_FOLDERS:
-            self._stand_ins.own_folders.add(entry.path)
+                self._add_private_file(path, entry.content)
+            case _ if entry.kind in _OWN_FOLDERS:
+                self._add_own(entry, storage)
+            case _:
+                self._add_bound(path, _ATTRIBUTES[entry.kind], entry.target or path)
+
+    def _add_own(self, entry: ViewEntry, storage: OwnStorage) -> None:
+        """Mount a folder that differs from what is at its path outside, or a copy of a file."""
+        path, attributes = entry.path, Attribute.NO_DEVICES
+        if entry.kind is ViewEntryKind.STATE:
+            self._add_bound(path, attributes, entry.target or storage.kept_folder(path))
+        elif entry.kind is ViewEntryKind.KEPT and not os.path.isdir(path):
+            self._add_bound(path, attributes, storage.kept_copy(path))
+        else:
+            tree = storage.overlay(path)
+            with closing(tree.fd):
+                self._add_tree(path, tree.fd, tree.attributes)
+        self._stand_ins.own_folders.add(path)
 
     def _add_link(self, path: bytes, target: bytes) -> None:
         if not os.path.lexists(self._skeleton.root + path):  # a folder that is shown may have it
             os.symlink(target, self._skeleton.new_place(path))
 
     def _add_hidden(self, path: bytes) -> None:
-        if os.path.lexists(self._skeleton.root + path):
+        """Cover what is at a path. Behind a link of a program, there is nothing from outside."""
+        try:
+            target = open_path(self._skeleton.root + path)
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return
+            raise
+        with closing(target):
             empty = self._stand_ins.empty_file
-            if os.path.isdir(path):
+            if is_folder(target):
                 empty = self._stand_ins.add_mask(b"", path)
-            attach_copy_of(empty, self._skeleton.root + path)
+            with closing(open_path(empty)) as source:
+                attach_copy(source, target, Attribute.READ_ONLY, Depth.ONE)
 
-    def _add_private(self, path: bytes) -> None:
+    def _add_private(self, path: bytes, storage: OwnStorage) -> None:
         self._skeleton.make_folder(path)
-        mode = b"mode=1777" if path in OPEN_TO_ALL else b"mode=0700"
-        mount(b"rootsd-private", self._skeleton.root + path, TMPFS, NO_PRIVILEGES, mode)
+        place = self._skeleton.root + path
+        if path.startswith(_IN_MEMORY):
+            mode = b"mode=1777" if path in OPEN_TO_ALL else b"mode=0700"
+            mount(b"rootsd-private", place, TMPFS, NO_PRIVILEGES, mode)
+        else:
+            own, attributes = (
+                storage.private_folder(path),
+                Attribute.NO_SUID | Attribute.NO_DEVICES,
+            )
+            with closing(open_path(own)) as source, closing(open_path(place)) as target:
+                attach_copy(source, target, attributes, Depth.ONE)
         self._skeleton.mounted[path] = Mounted.PRIVATE
 
     def _add_private_file(self, path: bytes, content: bytes) -> None:
@@ -152,20 +174,27 @@ class BaseView:
                 file.write(content)
 
     def _add_bound(self, path: bytes, attributes: Attribute, source: bytes) -> None:
-        if os.path.isdir(source):
+        fd = os.open(source, os.O_PATH | os.O_CLOEXEC)
+        with closing(fd), closing(clone_tree(fd, Depth.ALL)) as tree:
+            self._add_tree(path, tree, attributes)
+
+    def _add_tree(self, path: bytes, tree: int, attributes: Attribute) -> None:
+        """Mount a detached tree."""
+        above = self._skeleton.above(path)
+        if above in self._stand_ins.own_folders:
+            self._skeleton.clear_way_below(above, path, stat.S_IFMT(os.fstat(tree).st_mode))
+        elif is_folder(tree):
             self._skeleton.make_folder(path)
         else:
             self._skeleton.make_file(path)
-        fd = os.open(source, os.O_PATH | os.O_CLOEXEC)
-        with closing(fd), closing(clone_tree(fd, Depth.ALL)) as tree:
-            set_attributes(tree, attributes | Attribute.NO_SUID)
-            if self._skeleton.is_outside(path):
-                with closing(open_path(self._skeleton.root + path)) as target:
-                    attach(tree, target)
-            else:
-                with self._base_point(path, tree) as point:
-                    attach(tree, point.fd)
-        if os.path.isdir(source):
+        set_attributes(tree, attributes | Attribute.NO_SUID)
+        if self._skeleton.is_outside(path):
+            with closing(open_path(self._skeleton.root + path)) as target:
+                attach(tree, target)
+        else:
+            with self._base_point(path, tree) as point:
+                attach(tree, point.fd)
+        if is_folder(tree):
             self._skeleton.mounted[path] = Mounted.BOUND
 
     @contextmanager
@@ -178,40 +207,6 @@ class BaseView:
             place = open_path(self._skeleton.root + path)
             attach(point.fd, place)
         self._base_mounts[path] = _BaseMount(tree, place, point)
-
-    def _add_overlay(self, path: bytes, layers: bytes) -> None:
-        self._skeleton.make_folder(path)
-        place = layers + b"/" + _flat_name(path)
-        upper, work = place + b"/upper", place + b"/work"
-        os.makedirs(upper, 0o700, exist_ok=True)
-        os.makedirs(work, 0o700, exist_ok=True)
-        options = (_escape(path), _escape(upper), _escape(work))
-        data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
-        try:
-            if self._skeleton.is_outside(path):
-                mount(_OVERLAY, self._skeleton.root + path, _OVERLAY, NO_PRIVILEGES, data)
-            else:
-                stage = self._stage.folder
-                with closing(open_path(stage)) as like, self._base_point(path, like):
-                    mount(_OVERLAY, stage, _OVERLAY, NO_PRIVILEGES, data)
-            self._skeleton.mounted[path] = Mounted.BOUND
-        except OSError as error:
-            # Less is visible than described, never more.
-            self.notes.append(f"{os.fsdecode(path)} is empty inside: {error.strerror}")
-            place = self._skeleton.root + path
-            mount(b"rootsd-private", place, TMPFS, NO_PRIVILEGES, b"mode=0700")
-            self._skeleton.mounted[path] = Mounted.PRIVATE
-
-    def _add_kept(self, path: bytes, layers: bytes) -> None:
-        if os.path.isdir(path):
-            self._add_overlay(path, layers)
-            return
-        copy = layers + b"/" + _flat_name(path)
-        if not os.path.exists(copy):
-            shutil.copyfile(path, copy + b".new", follow_symlinks=False)
-            os.chmod(copy + b".new", 0o600)
-            os.rename(copy + b".new", copy)
-        self._add_bound(path, Attribute.NO_DEVICES, copy)
 
     # Denied folders
 
@@ -308,12 +303,3 @@ class BaseView:
 def _masked_below(path: bytes, masks: Iterable[Mask]) -> list[bytes]:
     """Return the masks in a mount of the base, relative to it. A mask over all of it stays."""
     return [mask.path[len(path) + 1 :] for mask in masks if mask.path != path]
-
-
-def _flat_name(path: bytes) -> bytes:
-    return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")
-
-
-def _escape(path: bytes) -> bytes:
-    r"""Return `path` as an option of overlayfs, where `,` and `:` separate."""
-    return path.replace(b"\\", b"\\\\").replace(b",", b"\\,").replace(b":", b"\\:")

@@ -130,11 +130,11 @@ class FixedView:
 
     def _allow_entry(self, entry: ViewEntry, entries: Iterable[ViewEntry]) -> None:
         match entry.kind:
-            case ViewEntryKind.READ | ViewEntryKind.CACHE:
+            case ViewEntryKind.READ | ViewEntryKind.CACHE | ViewEntryKind.TOOLS:
                 self._allow_read(entry.path, [*_hidden(entries, entry.path)])
             case ViewEntryKind.WRITE:
                 self._rules.allow(entry.path, _CHANGE_ALL)
-            case ViewEntryKind.STATE:
+            case ViewEntryKind.STATE if entry.target:
                 self._rules.allow(entry.target, _CHANGE_ALL)
             case ViewEntryKind.DEVICE:
                 self._rules.allow(entry.path, _DEVICE)

@@ -28,6 +28,7 @@ from rootsd.wall.kernel import holders
 from rootsd.wall.kernel.holders import Foothold, Search
 from rootsd.wall.kernel.landlock import AttachedGuarantee, attached_guarantee
 from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
+from rootsd.wall.kernel.own_storage import remove_private
 from rootsd.wall.kernel.points import RevokeFailed
 from rootsd.wall.kernel.skeleton import VIEW_FOLDER
 from rootsd.wall.kernel.supervision import Layer
@@ -84,13 +85,17 @@ class MountedView:
         Raises OSError and RevokeFailed.
         """
         os.makedirs(self._settings.folder + _TREE, 0o700, exist_ok=True)
-        self._tree.build(self._settings.entries, self._settings.folder)
+        folder = self._settings.folder
+        remove_private(folder)  # of a wall that was killed
+        self._tree.build(self._settings.entries, self._settings.kept or folder, folder)
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
         for names in (self._tree.names, self._tree.worktree_names):
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)
+        if (requests := self._tree.requests) is not None:
+            self._events.register(requests, select.EPOLLIN)
         self.watched = self._events.fileno()
         self._want(desired, denied)
         change = self._apply()
@@ -164,6 +169,7 @@ class MountedView:
         A root that cannot be covered goes away until the next attempt. A part of the search for
         worktrees is done, too: the rest follows soon, so that no revoke waits for it.
         """
+        self._tree.serve()
         if self._search >= 0:
             self._tree.search_on()
             self._plan_search()
@@ -246,7 +252,8 @@ class MountedView:
         return {}
 
     def close(self) -> None:
-        """Do nothing: the mounts end with this process."""
+        """Unmount everything, and remove the private folders from the disk."""
+        self._tree.close()
 
     def _plan(self) -> None:
         """Set the time of the next attempt, and of the next look at roots without a watch."""

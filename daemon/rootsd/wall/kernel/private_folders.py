@@ -19,6 +19,7 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
+from rootsd.wall.kernel.own_storage import flat_name
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.system_calls import closing, open_below, open_path
 
@@ -26,10 +27,11 @@ _RUN_PREFIX = b"run-"
 _LINKED = frozenset(
     {
         ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE, ViewEntryKind.READ,
-        ViewEntryKind.WRITE, ViewEntryKind.LINK,
+        ViewEntryKind.WRITE, ViewEntryKind.LINK, ViewEntryKind.TOOLS,
     }
 )  # fmt: skip
-_KEPT, _CACHES = b"kept", b"caches"
+COPIES, CACHES = b"/kept", b"/caches"
+"""Where copies of files and what tools cache is, in the folder of a wall."""
 
 
 class PrivateFolders:
@@ -43,15 +45,15 @@ class PrivateFolders:
                 self._remove(name)
         self._home = home
         self._run = tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=folder)
-        for place in (_KEPT, _CACHES):
-            os.makedirs(folder + b"/" + place, 0o700, exist_ok=True)
+        for place in (COPIES, CACHES):
+            os.makedirs(folder + place, 0o700, exist_ok=True)
         for name in (b"home", b"tmp", b"runtime"):
             os.mkdir(self._run + b"/" + name, 0o700)
 
     @property
     def writable(self) -> tuple[bytes, ...]:
         """The folders that the program may change."""
-        return (self._run, self._folder + b"/" + _KEPT, self._folder + b"/" + _CACHES)
+        return (self._run, self._folder + COPIES, self._folder + CACHES)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -83,12 +85,12 @@ class PrivateFolders:
             return
         match entry.kind:
             case ViewEntryKind.STATE:
-                self._link(entry.path, entry.target)
+                self._link(entry.path, entry.target or self._cache(entry.path))
             case ViewEntryKind.CACHE:
                 self._link(entry.path, self._cache(entry.path))
             case ViewEntryKind.LINK:
                 self._link(entry.path, os.path.join(os.path.dirname(entry.path), entry.target))
-            case ViewEntryKind.READ | ViewEntryKind.WRITE:
+            case ViewEntryKind.READ | ViewEntryKind.WRITE | ViewEntryKind.TOOLS:
                 self._link(entry.path, entry.path)
             case _:
                 pass
@@ -112,7 +114,7 @@ class PrivateFolders:
             os.symlink(target, place)
 
     def _cache(self, path: bytes) -> bytes:
-        place = b"%s/%s/%s" % (self._folder, _CACHES, _flat_name(path))
+        place = self._folder + CACHES + b"/" + flat_name(path)
         os.makedirs(place, 0o700, exist_ok=True)
         return place
 
@@ -121,7 +123,7 @@ class PrivateFolders:
         if not contains(self._home, path):
             shown = os.fsdecode(path)
             raise OSError(errno.EINVAL, f"{shown}: --static keeps only files in the home folder")
-        place = b"%s/%s/%s" % (self._folder, _KEPT, _flat_name(path))
+        place = self._folder + COPIES + b"/" + flat_name(path)
         if not os.path.lexists(place):
             # Not in a folder that a program of an earlier start might still change.
             with tempfile.TemporaryDirectory(prefix="run-", dir=os.fsdecode(self._folder)) as new:
@@ -152,7 +154,3 @@ def _link_in_state(state: ViewEntry, path: bytes) -> None:
             except IsADirectoryError:
                 os.rmdir(name, dir_fd=place)
         os.symlink(path, name, dir_fd=place)
-
-
-def _flat_name(path: bytes) -> bytes:
-    return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from contextlib import suppress
 from enum import Enum
 
@@ -34,6 +35,7 @@ VIEW_FOLDER, _SKELETON = b"/view", b"/skeleton"
 TMPFS = b"tmpfs"
 NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 INODES = b"nr_inodes=1m"
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 OPEN_TO_ALL = frozenset((b"/tmp", b"/var/tmp", b"/dev/shm"))
 
 
@@ -101,20 +103,34 @@ class Skeleton:
         os.makedirs(self.folder + path, exist_ok=True)
         return self.folder + path
 
-    def clear_way(self, path: bytes) -> None:
-        """Make a folder in a private folder, where a program may have put anything.
+    def clear_way(self, path: bytes, kind: int = stat.S_IFDIR) -> None:
+        """Make a folder, or an empty file, where a program may have put anything.
 
         A link that a program put there would lead to the files outside, since this process sees
-        them. So no link is followed.
+        them. So no link is followed. `kind` is the type bits of what is needed.
         """
         folder, name = os.path.split(path)
         with closing(open_path(self.root + folder, os.O_DIRECTORY)) as above:
             with suppress(FileNotFoundError):
                 found = os.stat(name, dir_fd=above, follow_symlinks=False)
-                if not stat.S_ISDIR(found.st_mode):
-                    os.rename(name, name + b".hidden", src_dir_fd=above, dst_dir_fd=above)
+                is_usable = stat.S_ISDIR(found.st_mode) == stat.S_ISDIR(kind)
+                if not is_usable or stat.S_ISLNK(found.st_mode):
+                    hidden = name + b".hidden"
+                    if os.path.lexists(b"/proc/self/fd/%d/%s" % (above, hidden)):
+                        hidden += b"-%d" % time.time_ns()
+                    os.rename(name, hidden, src_dir_fd=above, dst_dir_fd=above)
             with suppress(FileExistsError):
-                os.mkdir(name, 0o755, dir_fd=above)
+                if stat.S_ISDIR(kind):
+                    os.mkdir(name, 0o755, dir_fd=above)
+                else:
+                    os.close(os.open(name, _NEW_FILE, 0o644, dir_fd=above))
+
+    def clear_way_below(self, above: bytes, path: bytes, kind: int) -> None:
+        """Make the folders from `above` to `path`, and what is there; see `clear_way`."""
+        between = [each for each in ancestors(path) if each != above and contains(above, each)]
+        for folder in reversed(between):
+            self.clear_way(folder)
+        self.clear_way(path, kind)
 
     def lock(self, path: bytes) -> None:
         """Cover a folder of a private folder by one in which nothing can be made or moved."""

@@ -14,6 +14,7 @@ program may have opened the new one, so the whole root is hidden and shown again
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
 from rootsd.wall.git.tool_files import tool_files_that_git_tracks, tracked_folders
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
+from rootsd.wall.kernel.own_storage import OwnStorage
 from rootsd.wall.kernel.points import MountStage, Point, end
 from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.skeleton import INODES, NO_PRIVILEGES, TMPFS, Mounted, Skeleton
@@ -44,12 +46,15 @@ from rootsd.wall.system_calls import (
     change_propagation,
     clone_tree,
     closing,
+    detach,
     make_namespaces,
     mount,
     open_below,
     open_path,
     set_attributes,
 )
+
+_MEMORY = b"/memory"
 
 
 class _Shown(NamedTuple):
@@ -96,6 +101,7 @@ class SharedTree:
         self._base_view = BaseView(
             self._skeleton, self._stage, self._stand_ins, self.names, self._hide_all
         )
+        self._storage: OwnStorage | None = None
         self._shown: dict[bytes, _Shown] = {}
         self._writable: list[bytes] = []  # what a person named, also in roots
         self._git_writes: dict[bytes, frozenset[bytes]] = {}
@@ -109,10 +115,10 @@ class SharedTree:
         self.worktree_names = self._worktrees.names
         """What tells `place_worktrees` about new worktrees comes from here."""
 
-    def build(self, entries: Iterable[ViewEntry], layers: bytes) -> None:
+    def build(self, entries: Iterable[ViewEntry], kept: bytes, folder: bytes) -> None:
         """Move into new namespaces, and mount the base of the view. Raises OSError.
 
-        `layers` is a folder for the changes to copy-on-write folders.
+        `kept` and `folder` are those of `OwnStorage`.
         """
         make_namespaces(Namespace.MOUNTS)
         change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.SLAVE)
@@ -121,10 +127,30 @@ class SharedTree:
         self._stage.build()
         self._stand_ins.build()
         self._skeleton.build()
-        for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
-            self._base_view.add(entry, layers)
-            if entry.kind is ViewEntryKind.WRITE:
-                self._writable.append(entry.path)
+        self._storage = storage = OwnStorage(kept, folder, self._base + _MEMORY)
+        with storage.building():
+            for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
+                self._base_view.add(entry, storage)
+                if entry.kind is ViewEntryKind.WRITE:
+                    self._writable.append(entry.path)
+        self.notes += storage.notes()
+
+    @property
+    def requests(self) -> socket.socket | None:
+        """Readable when `serve` must be called."""
+        return None if self._storage is None else self._storage.listener
+
+    def serve(self) -> None:
+        """Let other walls of this name have the mounts of copy-on-write folders."""
+        if self._storage is not None:
+            self._storage.serve()
+
+    def close(self) -> None:
+        """Unmount everything, and remove the private folders from the disk."""
+        if self._storage is not None:
+            with suppress(OSError), closing(open_path(self._base)) as base:
+                detach(base)
+            self._storage.close()
 
     @property
     def base_masks(self) -> set[bytes]:

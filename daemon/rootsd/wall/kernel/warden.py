@@ -41,6 +41,7 @@ from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
+from rootsd.wall.kernel.disk_room import DiskRoom
 from rootsd.wall.kernel.orders import (
     AppliedChange,
     ChangeNews,
@@ -68,9 +69,9 @@ _HIDDEN = "it is hidden"
 class WardenSettings(NamedTuple):
     """The fixed part of a wall. `folder` is private to this warden, on a disk.
 
-    It holds the changes to copy-on-write folders, and what the engine needs. `home` is the real
-    home folder of the user. `denied` are the denied folders at the start. `without` are the layers
-    that programs run without.
+    It holds what the engine needs. `kept` is for what all programs of this name keep; by default,
+    that is in `folder`, too. `home` is the real home folder of the user. `denied` are the denied
+    folders at the start. `without` are the layers that programs run without.
     """
 
     folder: bytes
@@ -80,6 +81,7 @@ class WardenSettings(NamedTuple):
     on_revoke: RevokePolicy = RevokePolicy.TELL
     denied: frozenset[bytes] = frozenset()
     without: frozenset[Layer] = frozenset()
+    kept: bytes = b""
 
 
 class WardenFeed(Protocol):
@@ -309,7 +311,7 @@ def _be_warden(
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings.denied)
+    loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings)
     try:
         first = loop.build(roots)
         failed = first.change.failed
@@ -356,14 +358,15 @@ class _WardenLoop:
         view: EnforcedView,
         channel: socket.socket,
         changes: SessionChanges,
-        denied: frozenset[bytes],
+        settings: WardenSettings,
     ) -> None:
         self._view = view
         self._changes = changes
         self._channel = channel
         self._feed: WardenFeed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
-        self._denied = denied
+        self._denied = settings.denied
+        self._room = DiskRoom(settings.folder, ProgramPause(os.getppid(), self._tell))
         self._wanted: Mapping[bytes, DesiredMount] = {}
         self._incoming = bytearray()
         self._outgoing = bytearray()
@@ -383,6 +386,7 @@ class _WardenLoop:
             ready = self._poll()
             if self._feed is not None:
                 self._feed.attend()
+            self._room.attend()
             if self._channel.fileno() in ready and not self._serve_owner():
                 return
             self._changes.drop_all_but(self._wanted)
@@ -515,14 +519,13 @@ class _WardenLoop:
             poll.register(self._view.watched, select.POLLIN)
         if self._changes.fd >= 0:
             poll.register(self._changes.fd, select.POLLIN)
-        deadline = math.inf
+        deadline = self._room.deadline
         if self._feed is not None:
-            deadline = self._feed.deadline
+            deadline = min(deadline, self._feed.deadline)
             for fd, events in self._feed.interest():
                 poll.register(fd, events)
-        left = max(deadline - time.monotonic(), 0.0)
-        left_ms = None if deadline == math.inf else math.ceil(min(left, _MAX_WAIT_S) * 1000)
-        return dict(poll.poll(left_ms))
+        left_s = min(max(deadline - time.monotonic(), 0.0), _MAX_WAIT_S)
+        return dict(poll.poll(math.ceil(left_s * 1000)))
 
     def _serve_owner(self) -> bool:
         """Serve the orders that have arrived. Return whether the owner is still there."""
@@ -546,8 +549,10 @@ class _WardenLoop:
     def _obey(self, order: WardenOrder) -> None:
         if order.kind is not OrderKind.CONTINUE:
             self._report(self.change(order))
-        elif self._feed is not None:
-            self._feed.let_run()
+        else:
+            self._room.let_run()
+            if self._feed is not None:
+                self._feed.let_run()
 
     def _flush(self) -> None:
         with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):

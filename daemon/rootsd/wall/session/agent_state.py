@@ -38,7 +38,7 @@ from rootsd.wall.session.agent_settings import (
     without_other_projects,
     without_sandbox,
 )
-from rootsd.wall.view.default_view import SYSTEM, TOOLCHAINS, entry_for, home_entries
+from rootsd.wall.view.default_view import OWN_PROGRAMS, SYSTEM, TOOLCHAINS, entry_for, home_entries
 from rootsd.wall.view.denied_base import is_denied
 
 _MAX_COPIED_BYTES = 16 << 20
@@ -286,7 +286,7 @@ def _program_entries(program: str, home: bytes, reason: str) -> Iterator[ViewEnt
     path = os.path.abspath(os.fsencode(found)) if found else b""
     if interpreter := _interpreter(path):
         yield from _program_entries(interpreter, home, reason)
-    shown = [*SYSTEM, *(home + b"/" + each for each in TOOLCHAINS)]
+    shown = [*SYSTEM, *(home + b"/" + each for each in (*TOOLCHAINS, OWN_PROGRAMS))]
     for _ in range(MAX_LINKS):
         if not path or any(contains(each, path) for each in shown):
             return

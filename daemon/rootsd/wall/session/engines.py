@@ -213,6 +213,7 @@ class StaticWall:
         """Yield each path that the program may use, and each root that it does not get."""
         kinds = {
             ViewEntryKind.CACHE: "read-only",
+            ViewEntryKind.TOOLS: "read-only",
             ViewEntryKind.PRIVATE: "refused",
             ViewEntryKind.HIDDEN: "refused",
             ViewEntryKind.FOLDER: "read-only",
@@ -231,7 +232,7 @@ class StaticWall:
 
     def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
         """Return the variables with the places of kept folders, which no mount can move."""
-        state = (each for each in view.entries if each.kind is ViewEntryKind.STATE)
+        state = (e for e in view.entries if e.kind is ViewEntryKind.STATE and e.target)
         places = {os.fsdecode(each.path): os.fsdecode(each.target) for each in state}
         return {name: places.get(text, text) for name, text in variables.items()}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from rootsd.places.base_folders import walls_folder
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.session_reports import LOCK, conclude_killed
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
+from rootsd.wall.kernel.own_storage import KEPT
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import Layer, TerminalUse
 from rootsd.wall.kernel.warden import (
@@ -40,6 +40,7 @@ from rootsd.wall.kernel.warden import (
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for
+from rootsd.wall.session.kept_names import folder_name
 from rootsd.wall.session.messages import (
     PREFIX,
     describe_news,
@@ -78,7 +79,6 @@ _MISSING = b"missing"  # what the program's process reports if there is no such 
 _MAX_SLOTS = 256
 _MAX_FAILURE = 4096
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
-_MAX_NAME = 100  # a file name holds 255 bytes
 _NO_ROOT = "no root is approved for this session yet; approve one outside the wall"
 _NO_FOCUS = "no root has the tag of the focus yet; outside the wall, run rootsd focus TAG"
 
@@ -235,7 +235,8 @@ def _start(
             print_line(sentence)
     folder, lock = _claim_folder(label)
     try:
-        return kind.engine.start(settings._replace(folder=folder), roots, follow)
+        settings = settings._replace(folder=folder, kept=os.path.dirname(folder) + KEPT)
+        return kind.engine.start(settings, roots, follow)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
     finally:
@@ -267,8 +268,7 @@ def _subscribe(
 
 def _state_folder(label: str) -> bytes:
     """Return the folder for what the confined programs with this name keep."""
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", label).lstrip(".")[:_MAX_NAME] or "program"
-    return walls_folder() + b"/" + name.encode()
+    return walls_folder() + b"/" + folder_name(label)
 
 
 def _claim_folder(label: str) -> tuple[bytes, int]:

@@ -59,22 +59,52 @@ DEVICE_LINKS = {
     b"ptmx": b"pts/ptmx",
 }
 
-# Programs and their libraries, at their usual places: to read and run, never to change. What a
+# Programs and their libraries, at their usual places. What is in them outside serves at once; what
+# a program inside installs stays in a layer of its name, and nothing outside runs it. What a
 # person has elsewhere, and settings, are those of `person_view`.
 TOOLCHAINS = b"""
-    .local/bin .local/lib .local/share/pipx .local/share/claude .local/share/mise
-    .local/share/pnpm .local/share/fnm .local/share/virtualenvs .nvm .fnm .volta .asdf .nodenv
-    .npm-global .bun .deno/bin .pyenv .rye .pixi miniconda3 miniforge3 anaconda3 .conda .rbenv
-    .rvm .cargo/bin .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup .opam .juliaup .nix-profile
-    .codex/packages bin .fzf .oh-my-zsh .elan .krew/bin .krew/store .linuxbrew
+    .local/bin .local/lib .local/pipx .local/share/pipx .local/share/claude .local/share/mise
+    .local/share/pnpm .local/share/fnm .local/share/virtualenvs .local/share/pypoetry
+    .local/share/hatch .local/share/uv .local/share/gem/ruby .nvm .fnm .volta .asdf .nodenv
+    .npm-global .yarn .config/yarn/global .bun .deno .pyenv .rye .pixi miniconda3 miniforge3
+    anaconda3 .conda .rbenv .rvm .gem/ruby .cargo .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup
+    .opam .juliaup .nix-profile .codex/packages .fzf .oh-my-zsh .elan .krew/bin .krew/store
+    .linuxbrew
 """.split()
 
-# The content outside serves at once. Changes stay in a layer of the confined programs.
+# To read and run, never to change: no tool installs there.
+OWN_PROGRAMS = b"bin"
+
+# The content outside serves at once. Changes stay in a layer of the confined programs. In .cache,
+# only what tools of developers download: browsers, editors, and compilers keep what a person has
+# read or written there, also of other projects.
 CACHES = b"""
-    .npm .local/share/uv .cache/uv .cache/pip .cache/node .cache/yarn .cache/pnpm
-    .cache/go-build go/pkg .cargo/registry .cargo/git .cache/ms-playwright .cache/huggingface
-    .cache/pre-commit .gradle/caches .m2/repository .deno
+    .npm .cache/uv .cache/pip .cache/pip-tools .cache/pipx .cache/pypoetry .cache/pdm .cache/hatch
+    .cache/virtualenv .cache/node .cache/node-gyp .cache/yarn .cache/pnpm .cache/deno
+    .cache/electron .cache/Cypress .cache/puppeteer .cache/ms-playwright .cache/prisma
+    .cache/typescript .cache/go-build .cache/golangci-lint .cache/ccache .cache/sccache
+    .cache/bazelisk .cache/zig .cache/vcpkg .cache/coursier .cache/composer .cache/huggingface
+    .cache/torch .cache/pre-commit .cache/rubocop_cache .cache/fontconfig .cache/matplotlib
+    .ccache go/pkg .gradle/caches .gradle/wrapper .gradle/jdks .m2/repository .m2/wrapper
+    .bundle/cache .nuget/packages .ivy2/cache .ivy2/local .sbt/boot .pub-cache/hosted
+    .terraform.d/plugin-cache .local/share/ccache
 """.split()
+
+# Where tools install and cache without being asked. If such a folder does not exist outside, it
+# starts empty and is kept. So is the rest of .cache.
+_CACHE = b".cache"
+_MADE = b"""
+    .cache .npm .local/bin .local/lib .local/share/pipx .local/share/pnpm .local/share/virtualenvs
+    .local/share/hatch .local/share/pypoetry .local/share/uv .bun .deno .cargo go/bin go/pkg
+    .gradle/caches .gradle/wrapper .m2/repository
+""".split()
+
+# pnpm links from its store, and would put one into each root, because each is a mount.
+_PNPM_STORE = b".local/share/pnpm/store"
+_PNPM_SETTINGS = {
+    b".config/pnpm/rc": b"store-dir=%s\n",
+    b".config/pnpm/config.yaml": b"storeDir: %s\n",
+}
 
 # They lead to sockets and agents outside the wall, name this process to its supervisor, or name a
 # folder for temporary files that is not inside, where /tmp is private.
@@ -105,13 +135,27 @@ def base_entries(home: bytes, uid: int) -> list[ViewEntry]:
     found += _packages(uid)
     found += _private_entries(home, uid)
     found += _device_entries()
-    found += home_entries(home, TOOLCHAINS, ViewEntryKind.READ, "toolchains")
+    found += _made_entries(home)
+    found += home_entries(home, TOOLCHAINS, ViewEntryKind.TOOLS, "toolchains")
+    found += home_entries(home, [OWN_PROGRAMS], ViewEntryKind.READ, "programs of your own")
     found += home_entries(home, CACHES, ViewEntryKind.CACHE, "caches")
     found += [
         ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
         for path, tool in find_token_files(home)
     ]
     return found
+
+
+def _made_entries(home: bytes) -> Iterator[ViewEntry]:
+    for name in _MADE:
+        path = os.path.join(home, name)
+        if name == _CACHE or not os.path.lexists(path):
+            yield ViewEntry(path, ViewEntryKind.STATE, "what tools install and cache inside")
+    for name, text in _PNPM_SETTINGS.items():
+        content = text % os.path.join(home, _PNPM_STORE)
+        yield ViewEntry(
+            os.path.join(home, name), ViewEntryKind.PRIVATE_FILE, "the store of pnpm", b"", content
+        )
 
 
 def home_entries(
@@ -123,13 +167,16 @@ def home_entries(
 
 
 def entry_for(path: bytes, kind: ViewEntryKind, reason: str) -> Iterator[ViewEntry]:
-    """Yield the entry for `path`, or nothing if it does not exist. A link stays a link."""
-    if os.path.islink(path):
-        if kind is not ViewEntryKind.HIDDEN:
-            yield ViewEntry(path, ViewEntryKind.LINK, reason, os.readlink(path))
-    elif kind is ViewEntryKind.CACHE:
+    """Yield the entry for `path`, or nothing if it does not exist.
+
+    A link stays a link, but one to a toolchain or cache.
+    """
+    if kind in (ViewEntryKind.CACHE, ViewEntryKind.TOOLS):
         if os.path.isdir(path):
             yield ViewEntry(path, kind, reason)
+    elif os.path.islink(path):
+        if kind is not ViewEntryKind.HIDDEN:
+            yield ViewEntry(path, ViewEntryKind.LINK, reason, os.readlink(path))
     elif os.path.exists(path):
         yield ViewEntry(path, kind, reason)
 

@@ -97,7 +97,9 @@ _GIT_FILES = frozenset(
 _SOURCE = frozenset((b"source", b".", b"\\."))
 _BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
 _SYSTEM = frozenset(SYSTEM)
-_SHOWN = frozenset((ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.WRITE))
+_SHOWN = frozenset(
+    (ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.TOOLS, ViewEntryKind.WRITE)
+)
 _FOLLOWED = frozenset((*_SHOWN, ViewEntryKind.LINK))
 _MAX_BYTES = 256 << 10
 _MAX_SCRIPT_BYTES = 64 << 10
@@ -206,7 +208,7 @@ class _Finder:
             if (place := self._moved(variable, usual)) is not None:
                 self._add_tool(place, variable, marks)
                 self._hide_tokens(usual, place)
-        tables = ((_PARTS, ViewEntryKind.READ), (_CACHE_PARTS, ViewEntryKind.CACHE))
+        tables = ((_PARTS, ViewEntryKind.TOOLS), (_CACHE_PARTS, ViewEntryKind.CACHE))
         for table, kind in tables:
             for variable, usual, *parts in _rows(table):
                 if (place := self._moved(variable, usual)) is not None:
@@ -225,7 +227,7 @@ class _Finder:
     def _add_tool(self, place: bytes, variable: bytes, marks: Iterable[bytes]) -> None:
         named_by = f"variable {text_of(variable)}"
         if any(os.path.exists(place + b"/" + mark) for mark in marks):
-            self._add(place, named_by)
+            self._add(place, named_by, ViewEntryKind.TOOLS)
         elif os.path.exists(place):
             self._leave_out(place, named_by, "it does not look like a folder of this tool")
 
@@ -411,7 +413,7 @@ class _Finder:
         if any(os.path.lexists(b"%s/%s/.git" % (place, name)) for name in names):
             self._leave_out(path, named_by, "it holds a project")
             return None
-        self._show(place, named_by, kind)
+        self._show(place, named_by, kind if os.path.isdir(place) else ViewEntryKind.READ)
         logins = (name for name in _LOGINS if os.path.exists(place + b"/" + name))
         for name in (*filter(is_secret_name, names), *logins):
             self._hide(place + b"/" + name, named_by, "its name sounds like secrets")

@@ -34,6 +34,7 @@ TOKEN_FILES: dict[str, bytes] = {
         .local/share/fnm/node-versions/*/installation/etc/npmrc
         .local/share/mise/installs/node/*/etc/npmrc .local/share/pnpm/nodejs/*/etc/npmrc
         .volta/tools/image/node/*/etc/npmrc .asdf/installs/nodejs/*/etc/npmrc
+        .config/yarn/global/.npmrc .config/yarn/global/.yarnrc .yarn/.npmrc
         .bun/.npmrc .bun/install/global/.npmrc .local/share/pnpm/.npmrc .npm/.npmrc
         .nvm/.npmrc .local/share/pnpm/rc .local/share/pnpm/auth.ini""",
     "pip": b""".pyenv/versions/*/pip.conf .pyenv/versions/*/envs/*/pip.conf
@@ -47,7 +48,8 @@ TOKEN_FILES: dict[str, bytes] = {
     "Gradle and Maven": b""".sdkman/candidates/maven/*/conf/settings.xml
         .sdkman/candidates/gradle/*/gradle.properties .sdkman/candidates/gradle/*/init.d
         .local/share/mise/installs/maven/*/conf/settings.xml .m2/repository/settings.xml""",
-    "Deno": b".deno/credentials.json .deno/deployctl",
+    "Cargo": b".cargo/credentials .cargo/credentials.toml",
+    "Deno": b".deno/credentials.json .deno/deployctl .cache/deno/location_data",
 }
 
 

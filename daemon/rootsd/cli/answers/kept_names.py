@@ -1,0 +1,91 @@
+"""List what programs behind the wall keep, and remove it if a person says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.questions import Questions
+from rootsd.cli.text.phrases import age, bytes_of, shorten_home
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.core.errors import Busy, ErrorCode, Exit, RootsdError, Unconfirmed
+from rootsd.core.paths import text_of
+from rootsd.wall.session.kept_names import KeptName, folder_name, kept_names, remove_kept
+
+
+class NothingKept(RootsdError):
+    """A name that keeps nothing."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+_COLUMNS = (
+    Column("NAME", lambda item: item["name"]),
+    Column("SIZE", lambda item: str(item["size"]), short=lambda item: bytes_of(item["size"])),
+    Column("USED", lambda item: item["used"], short=lambda item: age(item["used"])),
+    Column("RUNNING", lambda item: "runs" if item["running"] else ""),
+    Column("FOLDER", lambda item: item["folder"], short=lambda i: shorten_home(i["folder"])),
+)
+
+
+def clean(invocation: Invocation, names: Sequence[str], *, yes: bool) -> int:
+    """List what is kept, for all names or these, and remove it after a question.
+
+    Raises NothingKept, Busy, and Unconfirmed.
+    """
+    found = list(kept_names(invocation.places.state))
+    wanted = {os.fsdecode(folder_name(name)): name for name in names}
+    for folder, name in wanted.items():
+        if folder not in {each.name for each in found}:
+            raise NothingKept(f"nothing is kept for {name}", "rootsd confine --clean")
+    kept = [each for each in found if not names or each.name in wanted]
+    idle = [each for each in kept if not each.is_running]
+    removed = idle if yes else []
+    output = invocation.output
+    if not output.is_json:
+        output.show(CommandResult([_item(each) for each in kept]), _COLUMNS)
+    if names and len(idle) < len(kept):
+        name = next(each.name for each in kept if each.is_running)
+        raise Busy(f"{name} runs behind the wall, so nothing was removed", "rootsd sessions")
+    if not kept:
+        output.message("Nothing is kept.")
+    elif idle and not yes:
+        removed = _confirmed(invocation, idle)
+    for each in removed:
+        remove_kept(each)
+    if output.is_json:
+        gone = {"removed": [each.name for each in removed]}
+        output.object(CommandResult([_item(each) for each in kept], extra=gone))
+    elif removed:
+        output.message(f"Removed {_describe(removed)}.")
+    return Exit.OK
+
+
+def _confirmed(invocation: Invocation, kept: list[KeptName]) -> list[KeptName]:
+    """Return what a person agrees to remove. Raises Unconfirmed if nobody can be asked."""
+    questions = Questions(invocation, yes=False, dry_run=False)
+    if not questions.has_person:
+        names = "".join(f" {each.name}" for each in kept)
+        raise Unconfirmed(
+            f"nobody can be asked whether to remove {_describe(kept)}, so nothing was removed",
+            f"rootsd confine --clean --yes{names}",
+        )
+    agrees = questions.agrees_to_decide(f"Remove {_describe(kept)}?")
+    return kept if agrees else []
+
+
+def _describe(kept: Sequence[KeptName]) -> str:
+    size = bytes_of(sum(each.size for each in kept))
+    return f"what is kept for {', '.join(each.name for each in kept)} ({size})"
+
+
+def _item(kept: KeptName) -> Mapping[str, Any]:
+    used = datetime.fromtimestamp(kept.used, UTC).isoformat(timespec="seconds")
+    folder = text_of(kept.folder)
+    return {
+        "name": kept.name, "size": kept.size, "used": used, "running": kept.is_running,
+        "folder": folder,
+    }  # fmt: skip
