@@ -26,14 +26,14 @@ _IMAGE_SIGN = "data:image/png"
 
 
 class ConfinedProgram:
-    """An agent program that is started by `rootsd confine`, with no option."""
+    """An agent program that is started by `rootsd confine`, with these options of the wall."""
 
-    def __init__(self, program: AgentProgram) -> None:
+    def __init__(self, program: AgentProgram, *options: str) -> None:
         self.name, self.label = program.name, program.label
         self.speaks_mcp = program.speaks_mcp
         self.packages, self.package = program.packages, program.package
         self.sets = program.sets
-        self._program = program
+        self._program, self._options = program, options
 
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         """Write the settings of the program."""
@@ -41,7 +41,7 @@ class ConfinedProgram:
 
     def command(self, prompt: str) -> list[str]:
         """Return the words that run one prompt inside."""
-        return [str(ROOTSD), "confine", "--", *self._program.command(prompt)]
+        return [str(ROOTSD), "confine", *self._options, "--", *self._program.command(prompt)]
 
     def environment(self, model: str) -> dict[str, str]:
         """Return the variables of the program."""
