@@ -69,7 +69,7 @@ def _load(words: list[str]) -> Callable[[], int]:
             _lose_messages()
             from rootsd.wall.session import main as confine
 
-            return lambda: confine.main([*words[:start], *rest])
+            return lambda: confine.main([*words[:start], *rest], _ask_about_start)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
             _lose_messages()
             from rootsd import check
@@ -125,6 +125,14 @@ def _find_packages() -> None:
         import site
 
         site.main()
+
+
+def _ask_about_start(path: str, front: int) -> int:
+    """Ask about the pending project in which a program is about to start behind the wall."""
+    _find_packages()
+    from rootsd.cli.answers import start_folder
+
+    return start_folder.ask_about_start(path, front)
 
 
 def _lose_messages() -> None:

@@ -317,6 +317,19 @@ async def test_an_approval_for_a_session_behind_the_wall_is_shown_while_it_runs(
         assert (await warden.view()).keys() == {P1, P2}
 
 
+@pytest.mark.parametrize(("pid", "found"), [(41, ["process:boot:41:5"]), (40, []), (0, [])])
+async def test_a_wall_is_the_session_of_its_owner_if_that_is_above_its_connection(
+    pid: int, found: list[str]
+) -> None:
+    control = ControlHarness(root(1))
+    control.sessions_by_pid[7] = frozenset(["process:boot:7:9", "process:boot:41:5"])
+    async with connected(control) as warden:
+        await warden.follow("claude", {**PROGRAM, "pid": pid})
+        sessions = control.services.wall.wardens.sessions()
+        assert [key.id for key in sessions] == found
+        assert [key.label for key in sessions] == ["claude, pid 41"] * len(found)
+
+
 async def test_the_entry_lasts_as_long_as_the_connection() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:

@@ -1,4 +1,4 @@
-"""Find the session that requested a folder, for an approval that answers the request."""
+"""Find the session that an approval is for: one that requested the folder, or a wall."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ class SessionRequests(Struct, frozen=True):
     """The requests of sessions for folders.
 
     `sessions_requesting` returns the sessions that request a folder. `track` starts to watch a
-    session, and returns whether it still runs.
+    session, and returns whether it still runs. `walls` returns the sessions of all walls: a person
+    may approve a folder for one of them by its process, also if nobody requests it.
     """
 
     sessions_requesting: Callable[[bytes], Sequence[SessionKey]]
     track: Callable[[SessionKey], Awaitable[bool]]
+    walls: Callable[[], Sequence[SessionKey]] = tuple
 
     async def answered(
         self, request: DecideRequest, projects: tuple[Project, ...]
@@ -54,9 +56,10 @@ class SessionRequests(Struct, frozen=True):
             shown = safe_label(project.path, limit=None)
             bound = _bound_to(project)
             asking = self.sessions_requesting(project.path) if bound is None else (bound,)
-            keys = [key for key in asking if await self.track(key)]
             if request.session is not None:
-                keys = [key for key in keys if handle_of(key) == request.session]
+                every = dict.fromkeys((*asking, *self.walls()))
+                asking = [key for key in every if handle_of(key) == request.session]
+            keys = [key for key in asking if await self.track(key)]
             if len(keys) > 1 and not is_for_all:
                 raise _several_ask(shown, keys)
             if keys:

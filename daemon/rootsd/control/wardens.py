@@ -34,7 +34,7 @@ from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.processes import Process
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
-from rootsd.core.session_keys import has_process
+from rootsd.core.session_keys import handle_of, has_process
 from rootsd.core.session_observer import SessionObserver
 from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
@@ -225,6 +225,13 @@ class ConnectedWarden(RootsFollower):
             return True
         return not self._own_sessions and process.pid in (self.entry["pid"], self.entry["warden"])
 
+    @property
+    def session(self) -> SessionKey | None:
+        """The session of the process that owns this wall. None if that is no ancestor."""
+        name, pid = self.entry["name"], str(self.entry["pid"])
+        keys = (SessionKey(id_, f"{name}, pid {pid}") for id_ in self._own_sessions)
+        return next((key for key in keys if handle_of(key) == pid), None)
+
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
@@ -311,6 +318,11 @@ class WardenRegistry:
     def items(self) -> list[ConfinedProgramItem]:
         """Return the entries of all confined programs."""
         return [warden.entry.copy() for warden in self._wardens.values()]
+
+    def sessions(self) -> Sequence[SessionKey]:
+        """Return the sessions of all walls."""
+        found = (warden.session for warden in self._wardens.values())
+        return [key for key in found if key is not None]
 
     def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
         """Return the roots in the view that a confined program got last; none if it has ended."""

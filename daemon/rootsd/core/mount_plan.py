@@ -45,6 +45,8 @@ class ViewEntryKind(Enum):
     PRIVATE_FILE = "private file"
     """A file in a private folder, unless the view has something else at this path."""
     FOLDER = "mount point"
+    START = "start folder"
+    """An empty folder in which nothing can be made, unless the view has something at this path."""
     LINK = "link"
     HIDDEN = "hidden"
     """An empty file or folder over something that would be visible otherwise."""

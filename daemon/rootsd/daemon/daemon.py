@@ -252,7 +252,9 @@ class Daemon:
             wall=self._make_wall_services(),
             note_on=self._root_requests.last_note_on,
             requests=SessionRequests(
-                self._root_requests.sessions_requesting, self._session_tracker.track
+                self._root_requests.sessions_requesting,
+                self._session_tracker.track,
+                self._wardens.sessions,
             ),
             reader=ProjectReader(
                 self._helper, self._discovery.parents, self._hung_mounts.responds

@@ -13,7 +13,7 @@ from rootsd.control.session_requests import (
 from rootsd.core.errors import ErrorCode
 from rootsd.core.model import SessionKey
 from rootsd.wire.decisions import ApplyMode, ApprovalScope
-from support.control_harness import APPROVE, ControlHarness
+from support.control_harness import APPROVE, FORGET, ControlHarness
 from support.ledger_harness import path
 from support.sample_decisions import project
 
@@ -91,3 +91,21 @@ async def test_control_if_the_first_one_wins_the_squatter_gets_it() -> None:
     control.services = replace(control.services, requests=first)
     await control.decide(APPROVE, "p1")
     assert bound_to(control) == SQUATTER
+
+
+WALL = SessionKey("process:boot:9:90", "claude, pid 9")
+
+
+async def test_a_wall_gets_a_folder_only_if_a_person_names_its_process() -> None:
+    control = harness(AGENT, WALL)
+    requests = replace(control.services.requests, walls=lambda: (WALL,))
+    control.services = replace(control.services, requests=requests)
+    await control.decide(APPROVE, "p1", session="9")
+    assert bound_to(control) == WALL
+    await control.decide(FORGET, "p1")
+    await control.decide(APPROVE, "p1")
+    assert bound_to(control) == AGENT, "the one that asks"
+    await control.decide(APPROVE, "p2")
+    decision = control.world.ledger.catalog.projects[path(2)].ruling.decision
+    assert decision is not None
+    assert decision.session is None

@@ -83,7 +83,8 @@ _complete_pending = completion.projects(Selection.PENDING)
     "--session-of",
     "session",
     metavar="PID",
-    help="only for the running session of this process, if several requested it",
+    help="only for the running session of this process: one of several that requested it, or a"
+    " program behind the wall",
 )
 @click.option("--always", is_flag=True, help="for all sessions, until you revoke it")
 @click.option("--all", "everything", is_flag=True, help="all pending projects")

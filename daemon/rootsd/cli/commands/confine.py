@@ -97,6 +97,9 @@ def command(
     Toolchains and caches are copy-on-write: what is installed inside is kept by name. Files in a
     root that git, editors, or agents would run outside are read-only, such as .git/hooks.
 
+    In a pending project, confine asks on a terminal whether to approve it, for good or for this
+    program alone. Elsewhere, and after a no, the program starts in an empty folder there.
+
     If the system forbids user namespaces, use --static. It uses only Landlock, and says at the
     start what it cannot do. The folders are fixed at the start, and the end of an approval ends
     the program.
@@ -115,6 +118,7 @@ def command(
         from rootsd.cli.answers import kept_names
 
         return kept_names.clean(invocation, words, yes=yes)
+    from rootsd.cli.answers.start_folder import ask_about_start
     from rootsd.wall.session import main as confine
 
     flags = [text for each in only for text in ("--only", each)]
@@ -124,4 +128,4 @@ def command(
     flags += ["--no-input"] if invocation.flags.no_input else []
     flags += wall_words(wall)
     flags += ["--name", name] if name else []
-    return confine.main([*flags, "--", *words] if words else flags)
+    return confine.main([*flags, "--", *words] if words else flags, ask_about_start)

@@ -104,8 +104,8 @@ class BaseView:
         match entry.kind:
             case ViewEntryKind.LINK:
                 self._add_link(path, entry.target)
-            case ViewEntryKind.FOLDER:
-                self._skeleton.make_folder(path)
+            case ViewEntryKind.FOLDER | ViewEntryKind.START:
+                self._add_folder(entry)
             case ViewEntryKind.PRIVATE:
                 self._add_private(path, storage)
             case ViewEntryKind.HIDDEN:
@@ -133,6 +133,13 @@ class BaseView:
     def _add_link(self, path: bytes, target: bytes) -> None:
         if not os.path.lexists(self._skeleton.root + path):  # a folder that is shown may have it
             os.symlink(target, self._skeleton.new_place(path))
+
+    def _add_folder(self, entry: ViewEntry) -> None:
+        if entry.kind is ViewEntryKind.START:
+            with suppress(OSError):  # then the program starts in its home folder
+                self._skeleton.make_locked_folder(entry.path)
+        else:
+            self._skeleton.make_folder(entry.path)
 
     def _add_hidden(self, path: bytes) -> None:
         """Cover what is at a path. Behind a link of a program, there is nothing from outside."""

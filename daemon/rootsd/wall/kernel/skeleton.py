@@ -184,6 +184,20 @@ class Skeleton:
         if not os.path.lexists(self.root + path):
             os.mkdir(self.new_place(path), 0o755)
 
+    def make_locked_folder(self, path: bytes) -> None:
+        """Make a folder in which programs can make nothing, unless they see something there.
+
+        A root may be mounted there later. Raises OSError.
+        """
+        if self.is_outside(path) or self.is_visible(path):
+            return
+        above = self.above(path)
+        if above is not None and self.mounted[above] is Mounted.PRIVATE:
+            first = first_below(above, path)
+            self.clear_way(first)
+            self.lock(first)
+        os.makedirs(self.folder + path, exist_ok=True)
+
     def make_file(self, path: bytes) -> None:
         """Make a file, unless programs see something there. Raises OSError."""
         if not os.path.lexists(self.root + path):

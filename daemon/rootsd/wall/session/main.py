@@ -19,6 +19,7 @@ from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
+from rootsd.core.paths import text_of
 from rootsd.core.wall import WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import walls_folder
@@ -60,6 +61,7 @@ from rootsd.wall.session.options import (
 from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
 from rootsd.wall.session.session_view import ComposedView
+from rootsd.wall.session.start_folder import AskAboutStart, hidden_start, start_again
 from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_news
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.wall.system_calls import close_from, is_supported_machine
@@ -119,8 +121,11 @@ class OwnedWall(NamedTuple):
         return self._replace(warden=_start(self.label, self.kind, settings, roots, None))
 
 
-def main(argv: list[str]) -> int:
-    """Run the program with the arguments after `confine`. Return its exit status."""
+def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
+    """Run the program with the arguments after `confine`. Return its exit status.
+
+    `ask` asks about a pending project in which the program is about to start.
+    """
     if argv[:1] in (["--help"], ["-h"]):
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
@@ -130,7 +135,7 @@ def main(argv: list[str]) -> int:
         if (requirement := wall_requirement(POLICY_FILE)) is not None:
             refuse_opening(options, requirement)
         _check_platform()
-        return _confine(options)
+        return _confine(options, ask)
     except ConfineUsageError as error:
         sys.stderr.write(f"{PREFIX}{error}\n{USAGE}\n")
         return Exit.USAGE
@@ -173,17 +178,22 @@ def _check_platform() -> None:
         )
 
 
-def _confine(options: ConfineOptions) -> int:
+def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     kind = engine_for(options)
     scope = scope_of(options)
-    subscription = _subscribe(options, scope, kind, WallUse.PROGRAM)
-    state = _state_folder(options.label)
     home = os.path.realpath(home_folder())
+    subscription = _subscribe(options, scope, kind, WallUse.PROGRAM)
+    start = hidden_start(scope, subscription.roots, home)
+    if ask is not None and start is not None and start.can_be_asked_about(options):
+        return ask(text_of(start.project), os.getpid()) or start_again()
+    state = _state_folder(options.label)
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
     denied = subscription.view.denied
     agent = plan_agent(options.words, home, state, options.label, subscription.roots, own, denied)
     extra = () if agent is None else agent.entries
     view = kind.compose(options, subscription, extra).without_denied(denied)
+    if start is not None:
+        view = view.with_start(start.path)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     if Opening.SHOW in options.flags:
         _show(kind, view, roots, denied)
@@ -209,12 +219,10 @@ def _confine(options: ConfineOptions) -> int:
     settings = _warden_settings(view, denied, _disabled_layers(options))
     warden = _start(options.label, kind, settings, roots, follow)
     subscription.feed.close()
-    for sentence in warden.notes:
-        print_line(sentence)
-    _say(options, *view.notes)
-    if Opening.QUIET not in options.flags:
-        _say(options, *untold(_open_and_closed(view)))
-    if not roots:
+    _introduce(options, warden, view)
+    if start is not None and (sentence := start.sentence(view.entries)):
+        _say(options, sentence)
+    elif not roots:
         _say(options, _NO_FOCUS if scope.focus else _NO_ROOT)
     try:
         return _run_program(options, view, agent, kind, warden)
@@ -419,6 +427,15 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"the program cannot be started: {error.strerror}; try: rootsd doctor"
     return f"the program cannot be started: {error!r}; try: rootsd doctor"
+
+
+def _introduce(options: ConfineOptions, warden: Warden, view: ComposedView) -> None:
+    """Print what people need to know at the start, and once in each terminal what is open."""
+    for sentence in warden.notes:
+        print_line(sentence)
+    _say(options, *view.notes)
+    if Opening.QUIET not in options.flags:
+        _say(options, *untold(_open_and_closed(view)))
 
 
 def _say(options: ConfineOptions, *sentences: str) -> None:

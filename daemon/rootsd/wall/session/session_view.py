@@ -84,6 +84,13 @@ class ComposedView(NamedTuple):
         network = Network.SHARED if self.has_network else Network.PRIVATE
         return CellOptions(network, without, folder=folder, home=self.home)
 
+    def with_start(self, path: bytes) -> ComposedView:
+        """Return the view with a folder at `path` in which a program can start."""
+        if any(entry.path == path for entry in self.entries):
+            return self
+        start = ViewEntry(path, ViewEntryKind.START, "where the program starts")
+        return self._replace(entries=(*self.entries, start))
+
     def without_denied(self, denied: frozenset[bytes]) -> ComposedView:
         """Return the view with notes about each denied folder in what a person named.
 

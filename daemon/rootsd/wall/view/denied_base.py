@@ -51,7 +51,8 @@ class DeniedBase:
 
     @cached_property
     def _others(self) -> frozenset[bytes]:
-        kinds = (ViewEntryKind.LINK, ViewEntryKind.FOLDER)  # nothing is below these
+        # Nothing is below these, or what the entry above them shows.
+        kinds = (ViewEntryKind.LINK, ViewEntryKind.FOLDER, ViewEntryKind.START)
         others = {*SHOWN_FROM_OUTSIDE, *kinds}
         return frozenset(each.path for each in self._entries if each.kind not in others)
 
