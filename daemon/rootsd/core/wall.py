@@ -34,6 +34,16 @@ class ProtectionPolicy(StrEnum):
     NONE = "none"
 
 
+class PushPolicy(StrEnum):
+    """Whether git inside may use the person's keys and passwords for the origins of the roots."""
+
+    ASK = "ask"
+    """Over ssh yes; each password and token only after a question on the terminal."""
+    ALLOW = "allow"
+    """Also passwords and tokens, without a question."""
+    OFF = "off"
+
+
 class WallEngine(StrEnum):
     """The mechanism that enforces a wall.
 
@@ -85,6 +95,12 @@ class WallSettings(NamedTuple):
         "tracks (`all`), or `none`.",
     ] = ProtectionPolicy.UNTRACKED
     network: Annotated[bool, "Whether programs may use the network."] = True
+    push: Annotated[
+        PushPolicy,
+        "How Git inside reaches the origins of the roots. With `ask`, your ssh runs outside for "
+        "these places only, and rootsd asks on the terminal before it gives a password or token "
+        "for https. `allow` gives it without asking, and `off` does neither.",
+    ] = PushPolicy.ASK
     on_revoke: Annotated[
         RevokePolicy,
         "What happens to a process that still has a file open in a folder that was taken away: "

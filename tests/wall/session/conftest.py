@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
+from support.git_project import Project
 from support.roots_publisher import RootsPublisher
 
 
@@ -36,3 +38,18 @@ def root(tmp_path: Path, publisher: RootsPublisher) -> ConfinedRoot:
     root = ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
     publisher.publish(root)
     return root
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    with TemporaryDirectory(prefix="w") as short:
+        home = Path(short)
+        monkeypatch.setenv("HOME", short)
+        monkeypatch.setenv("ROOTSD_DIR", f"{short}/rootsd")
+        for name in ("SSH_AUTH_SOCK", "GNUPGHOME", "DOCKER_HOST", "GH_TOKEN", "GITHUB_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        project = Project(home)
+        with RootsPublisher(home / "rootsd") as publisher:
+            root = ConfinedRoot(os.fsencode(project.folder), Access.READ_WRITE)
+            publisher.publish(root)
+            yield project

@@ -8,77 +8,17 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import Opening
-from support import git_hosts, preloaded
-from support.roots_publisher import RootsPublisher
+from support import git_hosts
+from support.git_project import Project
 
 pytestmark = [pytest.mark.needs("wall")]
 
-_HANG_GUARD_S = 120
 _SIGN = "git commit -q -S --allow-empty -m signed"
-
-
-class Project:
-    """An approved git checkout in a home folder. The paths are short, because sockets need it."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.folder = home / "src" / "api"
-        self.folder.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main", ".")
-        (self.folder / "README").write_text("hello\n")
-        self.git("add", "README")
-        self.git("commit", "-q", "-m", "first")
-
-    def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=self.folder, check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    def remote(self, name: str) -> Path:
-        """Make a bare repository outside of the root."""
-        folder = self.home / f"{name}.git"
-        self.git("init", "-q", "--bare", str(folder))
-        return folder
-
-    def confine(self, script: str, *flags: str) -> subprocess.CompletedProcess[str]:
-        words = ("confine", *flags, "--", "sh", "-c", script)
-        return preloaded.run(words, os.environ, _HANG_GUARD_S, self.folder)
-
-    def succeed(self, script: str, *flags: str) -> str:
-        done = self.confine(script, *flags)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def fail(self, script: str, *flags: str) -> str:
-        done = self.confine(script, *flags)
-        assert done.returncode != 0
-        return done.stderr
-
-
-@pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    with TemporaryDirectory(prefix="w") as short:
-        home = Path(short)
-        monkeypatch.setenv("HOME", short)
-        monkeypatch.setenv("ROOTSD_DIR", f"{short}/rootsd")
-        for name in ("SSH_AUTH_SOCK", "GNUPGHOME", "DOCKER_HOST", "GH_TOKEN", "GITHUB_TOKEN"):
-            monkeypatch.delenv(name, raising=False)
-        project = Project(home)
-        with RootsPublisher(home / "rootsd") as publisher:
-            root = ConfinedRoot(os.fsencode(project.folder), Access.READ_WRITE)
-            publisher.publish(root)
-            yield project
 
 
 def test_git_works_in_a_root(project: Project) -> None:
@@ -113,7 +53,7 @@ def test_the_configuration_of_git_is_changed_outside(project: Project) -> None:
 
 
 @pytest.mark.needs("sshd")
-def test_ssh_pushes_and_signs_with_the_agent_and_without_it_names_the_option(
+def test_ssh_signs_and_pushes_anywhere_with_the_agent_and_without_it_names_the_option(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ssh = project.home / ".ssh"
@@ -131,13 +71,14 @@ def test_ssh_pushes_and_signs_with_the_agent_and_without_it_names_the_option(
     ):
         (ssh / "known_hosts").write_text(known)
         monkeypatch.setenv("SSH_AUTH_SOCK", agent)
-        project.git("remote", "add", "origin", f"ssh://127.0.0.1:{port}{remote}")
+        project.git("remote", "add", "other", f"ssh://127.0.0.1:{port}{remote}")
         project.git("config", "gpg.format", "ssh")
         project.git("config", "user.signingkey", f"{key}.pub")
-        push = "git push -q origin HEAD:pushed"
-        said = project.fail(f"{_SIGN} || {push}")
+        push = "git push -q other HEAD:pushed"
+        said = project.fail(f"{_SIGN} || ssh {option} 127.0.0.1 true")
         assert "outside the wall; try: rootsd confine --ssh-agent" in said
-        assert "ssh keys (--ssh-agent)" in said
+        assert "ssh keys beyond the origins of the roots (--ssh-agent)" in said
+        assert "ssh keys (--ssh-agent)" in project.fail("false", "--push", "off")
         project.succeed(f"{_SIGN} && {push} && ! cat {key}", "--ssh-agent")
     assert project.git("-C", str(remote), "branch") == "  pushed\n"
     assert "BEGIN SSH SIGNATURE" in project.git("cat-file", "commit", "HEAD")
@@ -182,9 +123,10 @@ def test_https_pushes_with_a_stored_password_and_without_it_names_the_file(
         project.git("config", "credential.helper", "store")
         project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
         push = "GIT_TERMINAL_PROMPT=0 git push -q origin HEAD:pushed"
-        said = project.fail(push)
+        said = project.fail(push, "--push", "off")
         assert "could not read Username" in said
         assert "passwords of git (--read ~/.git-credentials)" in said
+        assert "rootsd confine --push allow" in project.fail(push)
         project.succeed(push, "--read", str(stored))
     assert project.git("-C", str(remote), "branch") == "  pushed\n"
 
@@ -199,8 +141,8 @@ def test_gh_opens_a_pull_request_with_a_token(
     (folder / "config.yml").write_text(f"http_unix_socket: {address}\n")
     create = "gh pr create --repo ann/api --head topic --base main --title t --body b"
     with git_hosts.github(address) as wanted:
-        assert "the token of gh (--read ~/.config/gh)" in project.fail(create)
-        assert git_hosts.PULL_REQUEST in project.succeed(create, "--read", str(folder))
+        assert "the token of gh (--gh)" in project.fail(create)
+        assert git_hosts.PULL_REQUEST in project.succeed(create, "--gh")
         monkeypatch.setenv("GH_TOKEN", git_hosts.GITHUB_TOKEN)
         monkeypatch.setenv("GH_CONFIG_DIR", str(project.folder / "gh"))
         (project.folder / "gh").mkdir()

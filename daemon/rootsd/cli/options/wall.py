@@ -17,6 +17,7 @@ _SWITCHES = {
     "--no-network": "give the program no network except its own loopback",
     "--ssh-agent": "let the program use your ssh keys",
     "--gpg": "let the program sign and decrypt with your keys",
+    "--gh": "let the program use your token of gh",
     "--docker": "let the program use docker, which opens the whole machine",
     "--nested": "let the program make its own sandbox; this is weaker",
     "--protect": "also keep tracked files that tools run read-only; git switch leaves them old",
@@ -30,7 +31,17 @@ _PATHS = {
     "--hide": "hide this path, also inside a root",
     "--device": "let the program use this device, such as /dev/kvm",
 }
-_ON_REVOKE = "--on-revoke"
+_CHOICES = {
+    "--push": (
+        ["ask", "allow", "off"],
+        "let git use your ssh and, after a question (ask) or without one (allow), your passwords,"
+        " for the origins of the roots only",
+    ),
+    "--on-revoke": (
+        ["tell", "kill"],
+        "report (tell) or end (kill) programs that still hold a file of a removed root",
+    ),
+}
 
 
 def wall_options(command: Command) -> Command:
@@ -38,11 +49,8 @@ def wall_options(command: Command) -> Command:
     # Each decorator puts its option in front of those before it.
     for flag, text in reversed(_SWITCHES.items()):
         command = click.option(flag, is_flag=True, help=text)(command)
-    command = click.option(
-        _ON_REVOKE,
-        type=click.Choice(["tell", "kill"]),
-        help="report (tell) or end (kill) programs that still hold a file of a removed root",
-    )(command)
+    for flag, (choices, text) in reversed(_CHOICES.items()):
+        command = click.option(flag, type=click.Choice(choices), help=text)(command)
     for flag, text in reversed(_PATHS.items()):
         command = click.option(flag, multiple=True, metavar="PATH", type=click.Path(), help=text)(
             command
@@ -58,8 +66,9 @@ def wall_words(values: dict[str, Any]) -> Iterator[str]:
     for flag in _PATHS:
         for path in values.pop(_variable(flag)):
             yield from (flag, path)
-    if (policy := values.pop(_variable(_ON_REVOKE))) is not None:
-        yield from (_ON_REVOKE, policy)
+    for flag in _CHOICES:
+        if (choice := values.pop(_variable(flag))) is not None:
+            yield from (flag, choice)
 
 
 def _variable(flag: str) -> str:

@@ -110,7 +110,7 @@ def wait(init: int, ends: tuple[int, ...], end_all: EndAll) -> NoReturn:
             number, lambda got, _: _signal(init, _CONTINUE if got == signal.SIGCONT else got)
         )
     ended = os.pidfd_open(init)
-    _close_all_except(ended, *ends)
+    close_all_except(ended, *ends)
     poll = select.poll()
     for fd in (ended, *ends):
         poll.register(fd, select.POLLIN)
@@ -161,7 +161,7 @@ def _be_init(
         signal.signal(_CONTINUE, lambda *_: _continue(program, slave, terminal))
     os.close(start)
     # With the terminal open here, the front sees no end of it while the program has it closed.
-    _close_all_except(slave, -1 if terminal is None else terminal.fileno())
+    close_all_except(slave, -1 if terminal is None else terminal.fileno())
     while True:
         pid, status = os.waitpid(-1, os.WUNTRACED)
         if pid != program:
@@ -208,11 +208,12 @@ def is_readable(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _close_all_except(*kept: int) -> None:
+def close_all_except(*kept: int) -> None:
     """Close all descriptors but these; the standard ones, too, so that pipes see their end."""
     first = 0
     for fd in sorted(each for each in kept if each >= 0):
-        os.closerange(first, fd)
+        if first < fd:  # closerange(0, 0) closes all
+            os.closerange(first, fd)
         first = fd + 1
     close_from(first)
 

@@ -55,6 +55,7 @@ from rootsd.wall.kernel.orders import (
     decode_news,
 )
 from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.root_news import RootTeller
 from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
 
@@ -71,7 +72,8 @@ class WardenSettings(NamedTuple):
 
     It holds what the engine needs. `kept` is for what all programs of this name keep; by default,
     that is in `folder`, too. `home` is the real home folder of the user. `denied` are the denied
-    folders at the start. `without` are the layers that programs run without.
+    folders at the start. `without` are the layers that programs run without. `listener` leads to
+    who must know the roots: see `root_news`.
     """
 
     folder: bytes
@@ -82,6 +84,7 @@ class WardenSettings(NamedTuple):
     denied: frozenset[bytes] = frozenset()
     without: frozenset[Layer] = frozenset()
     kept: bytes = b""
+    listener: socket.socket | None = None
 
 
 class WardenFeed(Protocol):
@@ -362,6 +365,7 @@ class _WardenLoop:
     ) -> None:
         self._view = view
         self._changes = changes
+        self._teller = RootTeller(settings.listener)
         self._channel = channel
         self._feed: WardenFeed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
@@ -401,8 +405,12 @@ class _WardenLoop:
         """Build the view, and return the first state."""
         self._roots = {root.path: root for root in roots}
         self._wanted = desired = self._desired()
+        self._teller.announce(self._teller.unknown(desired), desired, self._git_directories())
         self._changes.note(self._changes.unknown(desired))
-        return self._state(0, self._view.build(desired, self._denied))
+        change = self._view.build(desired, self._denied)
+        self._teller.wait()
+        self._tell_roots()
+        return self._state(0, change)
 
     def conclude(self) -> None:
         """Report what the programs have left behind.
@@ -429,12 +437,15 @@ class _WardenLoop:
         if order.denied is not None:
             self._denied = order.denied
         self._wanted = desired = self._desired()
-        new = self._changes.unknown(desired)
+        new, untold = self._changes.unknown(desired), self._teller.unknown(desired)
         earlier = AppliedChange()
-        if new:  # to note what is in them takes time, and a revoke must not wait for it
-            known = {path: mount for path, mount in desired.items() if path not in new}
+        if unseen := new | untold:  # to look at these takes time, and a revoke must not wait
+            known = {path: mount for path, mount in desired.items() if path not in unseen}
             earlier = self._view.change(known, self._denied)
+            self._tell_roots()
+            self._teller.announce(untold, desired, self._git_directories())
             self._changes.note(new)
+            self._teller.wait()
         change = self._view.change(desired, self._denied)
         change = change._replace(
             holders=(*earlier.holders, *change.holders), lost=earlier.lost or change.lost
@@ -493,7 +504,11 @@ class _WardenLoop:
         known = self._view.shown
         return {path: root for path, root in self._roots.items() if path in known}
 
+    def _tell_roots(self) -> None:
+        self._teller.tell(self._roots, self._view.shown, self._git_directories())
+
     def _report(self, report: WardenReport) -> None:
+        self._tell_roots()
         self._has_ended = bool(report.change.lost)
         if self._feed is not None:
             self._feed.report(report)

@@ -13,17 +13,21 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
+from rootsd.core.wall import PushPolicy
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.session.options import Opening
+from rootsd.wall.session.push_relay import socket_inside
 from rootsd.wall.view.default_view import entry_for
 from rootsd.wall.view.program_folder import program_folder
 
@@ -60,49 +64,66 @@ class DailyWork(NamedTuple):
     closed: tuple[str, ...] = ()
 
 
+def _no_place(_home: bytes) -> bytes:
+    return b""
+
+
 class _Part(NamedTuple):
+    """A part. A person can also show its `place` by name, if it has one."""
+
     flag: Opening
     name: str
     is_outside: Callable[[bytes], bool]
     open: Callable[[bytes], DailyWork]
     hint: Callable[[bytes], DailyWork]
+    place: Callable[[bytes], bytes] = _no_place
 
 
 class _Stored(NamedTuple):
-    """A file below the home folder in which a program stores a password."""
+    """A file below the home folder in which git and other programs store passwords."""
 
     file: str
-    shown: str
     name: str
 
 
 _STORED = (
-    _Stored(".git-credentials", "~/.git-credentials", "passwords of git"),
-    _Stored(".config/git/credentials", "~/.config/git/credentials", "passwords of git"),
-    _Stored(".netrc", "~/.netrc", "passwords of git and curl"),
-    _Stored(".config/gh/hosts.yml", "~/.config/gh", "the token of gh"),
+    _Stored(".git-credentials", "passwords of git"),
+    _Stored(".config/git/credentials", "passwords of git"),
+    _Stored(".netrc", "passwords of git and curl"),
 )
 
 
-def daily_work(flags: frozenset[Opening], home: bytes, named: Iterable[bytes]) -> DailyWork:
+def daily_work(
+    flags: frozenset[Opening],
+    home: bytes,
+    named: Iterable[bytes],
+    push: PushPolicy = PushPolicy.OFF,
+) -> DailyWork:
     """Return the parts that `flags` open, hints for the others, and the names of these.
 
-    `named` are the paths that a person shows by themselves. Raises RootsdError if a part that a
-    flag names is not there.
+    `named` are the paths that a person shows by themselves. `push` says what git may do at the
+    origins of the roots. Raises RootsdError if a part that a flag names is not there.
     """
     parts: list[DailyWork] = []
     closed: list[str] = []
+    shown = tuple(named)
+    beyond = "" if push is PushPolicy.OFF else " beyond the origins of the roots"
     for part in _PARTS:
         if part.flag in flags:
             parts.append(part.open(home))
-        elif part.is_outside(home):
+        elif part.is_outside(home) and not _is_in(shown, part.place(home)):
             parts.append(part.hint(home))
-            closed.append(f"{part.name} ({part.flag.value})")
-    shown = tuple(named)
+            which = beyond if part.flag is Opening.SSH_AGENT else ""
+            closed.append(f"{part.name}{which} ({part.flag.value})")
+    has_passwords = Opening.GH in flags
     for stored in _STORED:
         path = home + b"/" + stored.file.encode()
-        if os.path.exists(path) and not any(contains(each, path) for each in shown):
-            closed.append(f"{stored.name} (--read {stored.shown})")
+        if _is_in(shown, path):
+            has_passwords = True
+        elif os.path.exists(path):
+            closed.append(f"{stored.name}{beyond} (--read ~/{stored.file})")
+    if push is not PushPolicy.OFF:
+        parts.append(_push(flags, push, has_passwords=has_passwords))
     return DailyWork(
         tuple(chain.from_iterable(part.entries for part in parts)),
         tuple(chain.from_iterable(part.hints for part in parts)),
@@ -110,6 +131,33 @@ def daily_work(flags: frozenset[Opening], home: bytes, named: Iterable[bytes]) -
         tuple(chain.from_iterable(part.stays_open for part in parts)),
         tuple(closed),
     )
+
+
+def _is_in(shown: Iterable[bytes], path: bytes) -> bool:
+    return bool(path) and os.path.exists(path) and any(contains(each, path) for each in shown)
+
+
+def _push(flags: frozenset[Opening], push: PushPolicy, *, has_passwords: bool) -> DailyWork:
+    """Let git inside start the relay's client in place of ssh, and to get a password.
+
+    The helpers of the person's own settings cannot work inside, except if the person shows what
+    they read.
+    """
+    script = os.path.join(os.path.dirname(rootsd.__file__), "wall", "session", "git_inside.py")
+    client = shlex.join((sys.executable, "-I", "-S", script, os.fsdecode(socket_inside())))
+    helpers = [f"!{client} credential"] if has_passwords else ["", f"!{client} credential"]
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    variables = {"GIT_CONFIG_COUNT": f"{first + len(helpers)}"}
+    for number, helper in enumerate(helpers, first):
+        variables[f"GIT_CONFIG_KEY_{number}"] = "credential.helper"
+        variables[f"GIT_CONFIG_VALUE_{number}"] = helper
+    gets = "gets" if push is PushPolicy.ALLOW else "after a question gets"
+    sentence = f"{gets} your passwords and tokens for the origins of the roots (--push off)"
+    if Opening.SSH_AGENT not in flags:
+        variables |= {"GIT_SSH_COMMAND": f"{client} ssh", "GIT_SSH_VARIANT": "ssh"}
+        sentence = f"uses your ssh keys, and {sentence}"
+    encoded = {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
+    return DailyWork(variables=encoded, stays_open=(f"git {sentence}",))
 
 
 def explain_missing(program: str) -> RootsdError:
@@ -210,6 +258,23 @@ def _gpg_socket_folder(home: bytes) -> bytes:
     return folder + b"/d." + bytes(_Z_BASE_32[number >> shift & 31] for shift in letters)
 
 
+def _gh_logins(home: bytes) -> bytes:
+    folder = os.environb.get(b"GH_CONFIG_DIR") or home + b"/.config/gh"
+    return folder + b"/hosts.yml"
+
+
+def _has_gh(home: bytes) -> bool:
+    return os.path.exists(_gh_logins(home))
+
+
+def _open_gh(home: bytes) -> DailyWork:
+    if not _has_gh(home):
+        raise RootsdError("--gh: gh has no login", "gh auth login")
+    folder = os.path.dirname(_gh_logins(home))
+    sentence = "--gh: the program has your token of gh, and all that the token can do"
+    return DailyWork((ViewEntry(folder, ViewEntryKind.READ, "--gh"),), stays_open=(sentence,))
+
+
 def _has_docker(home: bytes) -> bool:
     return _docker_socket(home) is not None
 
@@ -258,5 +323,6 @@ def _existing(paths: Iterable[bytes], reason: str) -> Iterator[ViewEntry]:
 _PARTS = (
     _Part(Opening.SSH_AGENT, "ssh keys", _has_ssh, _open_ssh, _hint_ssh),
     _Part(Opening.GPG, "gpg keys", _has_gpg, _open_gpg, _hint_gpg),
+    _Part(Opening.GH, "the token of gh", _has_gh, _open_gh, lambda _: DailyWork(), _gh_logins),
     _Part(Opening.DOCKER, "docker", _has_docker, _open_docker, _hint_docker),
 )

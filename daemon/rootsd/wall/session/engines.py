@@ -21,7 +21,7 @@ from rootsd.core.mount_plan import (
     ViewEntryKind,
 )
 from rootsd.core.paths import contains
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
@@ -188,6 +188,8 @@ class StaticWall:
         extra: Iterable[ViewEntry] = (),
     ) -> ComposedView:
         """Return the view, with what this engine does not close."""
+        settings = subscription.settings._replace(push=PushPolicy.OFF)  # the relay has a socket
+        subscription = subscription._replace(settings=settings)
         view = compose(options, subscription, AttachedGuarantee.NOTHING, extra)
         # No option opens the parts of daily work here, so nothing inside may name one.
         entries = (each for each in view.entries if each.kind is not ViewEntryKind.PRIVATE_FILE)

@@ -20,7 +20,7 @@ from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.paths import text_of
-from rootsd.core.wall import WallUse
+from rootsd.core.wall import PushPolicy, WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import walls_folder
 from rootsd.places.runtime_dir import home_folder
@@ -58,6 +58,7 @@ from rootsd.wall.session.options import (
     parse_arguments,
     scope_of,
 )
+from rootsd.wall.session.push_relay import Asked, PushRelay, start_relay
 from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
 from rootsd.wall.session.session_view import ComposedView
@@ -78,6 +79,7 @@ from rootsd.wire.requested_scope import RequestedScope
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 _MISSING = b"missing"  # what the program's process reports if there is no such program
+_ORIGINS = b"/origins.json"
 _MAX_SLOTS = 256
 _MAX_FAILURE = 4096
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
@@ -89,7 +91,7 @@ class OwnedWall(NamedTuple):
     """A wall that its owner changes by orders over `warden.channel`.
 
     `subscription` still has its connection, for the owner to follow. Programs run `without` some
-    layers.
+    layers. The `relay` serves git inside, and outlives a warden.
     """
 
     label: str
@@ -98,14 +100,15 @@ class OwnedWall(NamedTuple):
     warden: Warden
     subscription: WallSubscription
     without: frozenset[Layer] = frozenset()
+    relay: PushRelay | None = None
 
     def sentences(self) -> Iterator[str]:
         """Yield what people need to know at the start."""
         return _sentences(self.warden, self.view)
 
     def end(self) -> None:
-        """End the warden, and print what the programs have left behind."""
-        for sentence in self.warden.end():
+        """End the warden and the relay, and print what the programs have left behind."""
+        for sentence in _end(self.warden, self.relay):
             print_line(sentence)
 
     def renewed(self, roots: tuple[ConfinedRoot, ...], denied: frozenset[bytes]) -> OwnedWall:
@@ -116,9 +119,12 @@ class OwnedWall(NamedTuple):
         Raises RootsdError.
         """
         self.warden.close_gate()
-        self.end()
+        for sentence in _end(self.warden, None):
+            print_line(sentence)
         settings = _warden_settings(self.view, denied, self.without)
-        return self._replace(warden=_start(self.label, self.kind, settings, roots, None))
+        folder = _claim_folder(self.label)
+        warden = _start(self.kind, settings, roots, None, folder, self.relay)
+        return self._replace(warden=warden)
 
 
 def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
@@ -160,8 +166,10 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     kind.check(options, view)
     without = _disabled_layers(options)
     settings = _warden_settings(view, denied, without)
-    warden = _start(options.label, kind, settings, roots, None)
-    return OwnedWall(options.label, kind, view, warden, subscription, without)
+    folder = _claim_folder(options.label)
+    relay = _start_relay(view, folder[0], ())
+    warden = _start(kind, settings, roots, None, folder, relay)
+    return OwnedWall(options.label, kind, view, warden, subscription, without, relay)
 
 
 def _check_platform() -> None:
@@ -217,7 +225,9 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
         return ViewFeed(subscription, set_with_hidden, view.state, programs)
 
     settings = _warden_settings(view, denied, _disabled_layers(options))
-    warden = _start(options.label, kind, settings, roots, follow)
+    folder = _claim_folder(options.label)
+    relay = _start_relay(view, folder[0], terminals())
+    warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)
     if start is not None and (sentence := start.sentence(view.entries)):
@@ -225,25 +235,42 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     elif not roots:
         _say(options, _NO_FOCUS if scope.focus else _NO_ROOT)
     try:
-        return _run_program(options, view, agent, kind, warden)
+        return _run_program(options, view, agent, kind, warden, relay)
     finally:
-        _say(options, *warden.end())
+        _say(options, *_end(warden, relay))
+
+
+def _end(warden: Warden, relay: PushRelay | None) -> list[str]:
+    """End the warden, and with it the programs. Return what they left behind, and were refused."""
+    return [*warden.end(), *(relay.end() if relay is not None else ())]
+
+
+def _start_relay(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> PushRelay | None:
+    """Start the relay for git, if the view has one. `own` are the terminals to ask on."""
+    if view.push is PushPolicy.OFF:
+        return None
+    asked = Asked.PERSON if own else Asked.NOBODY
+    try:
+        return start_relay(folder, os.path.dirname(walls_folder()) + _ORIGINS, view.push, asked)
+    except OSError as error:
+        raise CannotConfine(f"git cannot be served: {error.strerror}", "--push off") from error
 
 
 def _start(
-    label: str,
     kind: WallKind,
     settings: WardenSettings,
     roots: tuple[ConfinedRoot, ...],
     follow: FollowRoots | None,
+    place: tuple[bytes, int],
+    relay: PushRelay | None,
 ) -> Warden:
-    """Start the warden in a folder of its own, which it locks. Raises CannotConfine."""
-    for report in conclude_killed(walls_folder()):
-        for sentence in report.sentences():
-            print_line(sentence)
-    folder, lock = _claim_folder(label)
+    """Start the warden in the folder that `_claim_folder` returned. Raises CannotConfine."""
+    folder, lock = place
+    settings = settings._replace(folder=folder, kept=os.path.dirname(folder) + KEPT)
+    if relay is not None:
+        entries = (*settings.entries, relay.entry)
+        settings = settings._replace(entries=entries, listener=relay.listener)
     try:
-        settings = settings._replace(folder=folder, kept=os.path.dirname(folder) + KEPT)
         return kind.engine.start(settings, roots, follow)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
@@ -282,9 +309,12 @@ def _state_folder(label: str) -> bytes:
 def _claim_folder(label: str) -> tuple[bytes, int]:
     """Return a folder for this wall, and the lock that reserves it while the warden lives.
 
-    Two programs of one name that run at once get two folders, because two overlays must not share
-    one layer.
+    Before that, print what killed sessions have left. Two programs of one name that run at once
+    get two folders, because two overlays must not share one layer.
     """
+    for report in conclude_killed(walls_folder()):
+        for sentence in report.sentences():
+            print_line(sentence)
     for slot in range(_MAX_SLOTS):
         folder = _state_folder(label) + b"/%d" % slot
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -305,6 +335,7 @@ def _run_program(
     agent: PlannedAgent | None,
     kind: WallKind,
     warden: Warden,
+    relay: PushRelay | None,
 ) -> int:
     ours, theirs = socket.socketpair()
     own = terminals()
@@ -346,7 +377,8 @@ def _run_program(
     if user is None:
         status = wait_with_news(waiter, news, lambda each: print_lines(describe(each)))
     else:
-        status = TerminalFront(ours, waiter, user, use, news, describe).run()
+        questions = None if relay is None else relay.questions()
+        status = TerminalFront(ours, waiter, user, use, news, describe, questions).run()
     _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
     return status
 

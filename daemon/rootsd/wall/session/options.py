@@ -6,13 +6,13 @@ import os
 from enum import Enum
 from typing import NamedTuple
 
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 WALL_USAGE = (
-    "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--protect | --no-protect]"
-    " [--read PATH]... [--write PATH]... [--keep PATH]... [--hide PATH]... [--device PATH]..."
-    " [--on-revoke tell|kill] [--static]"
+    "[--no-network] [--push ask|allow|off] [--ssh-agent] [--gpg] [--gh] [--docker] [--nested]"
+    " [--protect | --no-protect] [--read PATH]... [--write PATH]... [--keep PATH]..."
+    " [--hide PATH]... [--device PATH]... [--on-revoke tell|kill] [--static]"
 )
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
@@ -32,6 +32,7 @@ class Opening(Enum):
     NO_NETWORK = "--no-network"
     SSH_AGENT = "--ssh-agent"
     GPG = "--gpg"
+    GH = "--gh"
     DOCKER = "--docker"
     NESTED = "--nested"
     PROTECT = "--protect"
@@ -43,7 +44,7 @@ class Opening(Enum):
 
 
 class ConfineOptions(NamedTuple):
-    """The program and the options, as typed. `on_revoke` is None if no flag gives it."""
+    """The program and the options, as typed. What no flag gives is None."""
 
     words: tuple[str, ...] = ()
     flags: frozenset[Opening] = frozenset()
@@ -54,6 +55,7 @@ class ConfineOptions(NamedTuple):
     hide: tuple[str, ...] = ()
     device: tuple[str, ...] = ()
     on_revoke: RevokePolicy | None = None
+    push: PushPolicy | None = None
     name: str = ""
 
     @property
@@ -75,15 +77,20 @@ _OWN = ("--all", "--only", "--name", "--show", "--quiet", "--no-input")
 """The flags that `rootsd run` lacks, or gives to its proxy."""
 _WITHOUT_EFFECT = ("-v", "--verbose", "--no-color")
 WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
-WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), "--on-revoke")
+_CHOICES: dict[str, type[RevokePolicy | PushPolicy]] = {
+    "--on-revoke": RevokePolicy,
+    "--push": PushPolicy,
+}
+WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), *_CHOICES)
 
 
+_NO_SOCKETS = "it refuses all sockets of programs outside"
 _NOT_STATIC = {
     Opening.PROTECT: "it leaves all files in a root writable",
     Opening.NESTED: "programs may make their own sandbox of Landlock anyway",
-    Opening.SSH_AGENT: "it refuses all sockets of programs outside",
-    Opening.GPG: "it refuses all sockets of programs outside",
-    Opening.DOCKER: "it refuses all sockets of programs outside",
+    Opening.SSH_AGENT: _NO_SOCKETS,
+    Opening.GPG: _NO_SOCKETS,
+    Opening.DOCKER: _NO_SOCKETS,
 }
 
 
@@ -101,7 +108,7 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
         if flag in _FLAGS and not equals:
             options = options._replace(flags=options.flags | {_FLAGS[flag]})
             continue
-        if flag not in _LISTS and flag not in ("--on-revoke", "--name"):
+        if flag not in _LISTS and flag not in (*_CHOICES, "--name"):
             raise ConfineUsageError(f"unknown argument {flag!a}")
         if not equals and words:
             value = words.pop(0)
@@ -127,6 +134,8 @@ def _check_static(options: ConfineOptions) -> None:
     for flag, why in _NOT_STATIC.items():
         if flag in options.flags:
             raise ConfineUsageError(f"--static and {flag.value} cannot be combined: {why}")
+    if options.push not in (None, PushPolicy.OFF):
+        raise ConfineUsageError(f"--static and --push cannot be combined: {_NO_SOCKETS}")
     if options.on_revoke is RevokePolicy.TELL:
         raise ConfineUsageError("--static always ends the program at a revoke: --on-revoke kill")
 
@@ -151,20 +160,12 @@ def scope_of(options: ConfineOptions) -> RequestedScope:
 def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOptions:
     if flag == "--name":
         return options._replace(name=value)
-    if flag == "--on-revoke":
-        if value not in tuple(RevokePolicy):
-            raise ConfineUsageError("--on-revoke must be tell or kill")
-        return options._replace(on_revoke=RevokePolicy(value))
-    match flag:
-        case "--only":
-            return options._replace(only=(*options.only, value))
-        case "--read":
-            return options._replace(read=(*options.read, value))
-        case "--write":
-            return options._replace(write=(*options.write, value))
-        case "--keep":
-            return options._replace(keep=(*options.keep, value))
-        case "--device":
-            return options._replace(device=(*options.device, value))
-        case _:
-            return options._replace(hide=(*options.hide, value))
+    if flag in _CHOICES:
+        try:
+            choice = _CHOICES[flag](value)
+        except ValueError:
+            *first, last = _CHOICES[flag]
+            raise ConfineUsageError(f"{flag} must be {', '.join(first)} or {last}") from None
+        return options._replace(**{flag[2:].replace("-", "_"): choice})
+    values = _LISTS[flag]
+    return options._replace(**{values: (*getattr(options, values), value)})

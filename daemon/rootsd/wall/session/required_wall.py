@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.wall import PushPolicy
 from rootsd.wall.session.options import ConfineOptions, Opening
 
 # Options that narrow, name, or show something are not among them. `--static` is another way to
@@ -12,6 +13,7 @@ from rootsd.wall.session.options import ConfineOptions, Opening
 _OPENING_FLAGS = (
     Opening.SSH_AGENT,
     Opening.GPG,
+    Opening.GH,
     Opening.DOCKER,
     Opening.NESTED,
     Opening.NO_PROTECT,
@@ -34,6 +36,8 @@ def refuse_opening(options: ConfineOptions, requirement: str) -> None:
 
 def _opening_words(options: ConfineOptions) -> Iterator[str]:
     yield from (flag.value for flag in _OPENING_FLAGS if flag in options.flags)
+    if options.push is PushPolicy.ALLOW:
+        yield "--push allow"
     lists = {
         "--read": options.read, "--write": options.write, "--keep": options.keep,
         "--device": options.device,

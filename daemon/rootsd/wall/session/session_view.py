@@ -17,7 +17,7 @@ import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains, text_of
-from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallSettings
+from rootsd.core.wall import ProtectionPolicy, PushPolicy, RevokePolicy, WallSettings
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
@@ -68,6 +68,7 @@ class ComposedView(NamedTuple):
     on_revoke: RevokePolicy
     stays_open: tuple[str, ...]
     closed: tuple[str, ...]
+    push: PushPolicy = PushPolicy.OFF
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -137,7 +138,9 @@ def compose(
     hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
     named = list(_named_paths(options, settings))
     devices = list(_devices(options, settings))
-    work = daily_work(options.flags, home, (entry.path for entry in named))
+    has_network = settings.network and Opening.NO_NETWORK not in options.flags
+    push = (options.push or settings.push) if has_network else PushPolicy.OFF
+    work = daily_work(options.flags, home, (entry.path for entry in named), push)
     person = person_view(
         home,
         os.geteuid(),
@@ -156,7 +159,6 @@ def compose(
         *devices,
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
-    has_network = settings.network and Opening.NO_NETWORK not in options.flags
     protection = _protection(options, settings)
     return ComposedView(
         home,
@@ -172,6 +174,7 @@ def compose(
             *opened_devices(devices),
         ),
         (*work.closed, *_left_out_in_short(person), *_CLOSED_BY[protection], _BESIDE),
+        push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
     )
 

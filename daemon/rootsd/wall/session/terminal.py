@@ -39,6 +39,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import termios
 import tty
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,6 +50,7 @@ from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
+from rootsd.wall.session.push_relay import NO, YES, RelayQuestions
 from rootsd.wall.view.standard_files import is_in_pipeline
 
 _CHUNK = 1 << 16
@@ -66,6 +68,8 @@ _HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 # Indexes in the list of tcgetattr(3), which Python does not name.
 _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
+_WINDOW = struct.Struct("4H")
+_ENTER, _ERASE, _ENDS_ANSWER = b"\r\n", b"\x08\x7f", b"\r\n\x03\x04\x1a\x1b\x1c"
 
 DescribeNews = Callable[[PauseNews | RootNews], Iterable[str]]
 """Returns what to tell the user, as sentences."""
@@ -186,8 +190,14 @@ class TerminalFront:
         use: TerminalUse,
         news: WardenNews,
         describe: DescribeNews,
+        questions: RelayQuestions | None = None,
     ) -> None:
-        """Take the end of the channel of `CellOptions`, and the `use` that is in there."""
+        """Take the end of the channel of `CellOptions`, and the `use` that is in there.
+
+        The `questions` are shown while the keys come to this process.
+        """
+        self._questions = questions
+        self._answer: bytearray | None = None  # what was typed after a question
         self._news = news
         self._screen = ScreenUse()
         self._untold: list[str] = []
@@ -236,6 +246,8 @@ class TerminalFront:
             self._take_signals()
         if self._channel.fileno() in ready:
             self._take_event()
+        if self._questions is not None and self._questions.fileno() in ready:
+            self._take_question(self._questions)
         if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
             self._read_keys()
         if self._master in ready:
@@ -247,7 +259,11 @@ class TerminalFront:
         for fd in (self._channel.fileno(), woken, self._news.fileno()):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
-        wanted = select.POLLIN if len(self._to_user) < _MAX_UNSENT else 0
+        is_asked = self._questions is not None and self._questions.fileno() >= 0
+        if self._questions is not None and is_asked and self._raw_from:
+            poll.register(self._questions.fileno(), select.POLLIN)
+        can_show = len(self._to_user) < _MAX_UNSENT and self._answer is None
+        wanted = select.POLLIN if can_show else 0
         has_keys = self._to_program and not self._is_paused
         poll.register(self._master, wanted | (select.POLLOUT if has_keys else 0))
         events = dict.fromkeys(self._user[:2], 0)
@@ -286,6 +302,45 @@ class TerminalFront:
         if self._untold and self._screen.is_free:
             lines, self._untold = self._untold, []
             self._tell(lines)
+
+    def _take_question(self, questions: RelayQuestions) -> None:
+        """Show a question, and let the program's output wait until there is an answer."""
+        text = questions.take()
+        if text:
+            self._answer = bytearray()
+            lines = wrapped(f"rootsd: {text}", width_of(self._user.screen))
+            self._to_user += "\r\n".join(("", *lines, "Type yes or no: ")).encode()
+        elif self._answer is not None:
+            self._end_question()
+
+    def _take_answer(self, questions: RelayQuestions, keys: bytes) -> None:
+        """Take keys for a question. Only the whole word `yes` is one: it may come unexpectedly."""
+        answer = self._answer
+        for key in keys:
+            if answer is None:
+                break
+            if key in _ENDS_ANSWER:
+                questions.answer(YES if key in _ENTER and answer.strip() == b"yes" else NO)
+                self._end_question()
+                break
+            if key in _ERASE:
+                del answer[-1:]
+                self._to_user += b"\b \b"
+            else:
+                answer.append(key)
+                self._to_user += bytes((key,)) if chr(key).isprintable() else b"?"
+
+    def _end_question(self) -> None:
+        """Let the program write again. A size that changes makes it draw its screen again."""
+        self._answer = None
+        self._to_user += b"\r\n"
+        with suppress(OSError):
+            rows, columns, *rest = _WINDOW.unpack(
+                fcntl.ioctl(self._master, termios.TIOCGWINSZ, _WINDOW_SIZE)
+            )
+            smaller = _WINDOW.pack(max(rows - 1, 1), columns, *rest)
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, smaller)
+        self._resize()
 
     def _heed_keys(self) -> None:
         """Let a program that is stopped continue for a key that makes a signal."""
@@ -331,6 +386,9 @@ class TerminalFront:
             data = b""
         if not data:
             self._hang_up()
+            return
+        if self._answer is not None and self._questions is not None:
+            self._take_answer(self._questions, data)
             return
         self._signal_group(data)
         self._to_program += data

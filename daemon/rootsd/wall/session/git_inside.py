@@ -1,0 +1,84 @@
+"""What git inside starts in place of ssh, and to ask for a password.
+
+    python -I -S git_inside.py SOCKET ssh [OPTION]... [USER@]HOST COMMAND
+    python -I -S git_inside.py SOCKET credential get|store|erase
+
+This decides nothing. It hands the request to the relay outside (`push_relay`), which compares it
+with the origins that it knows. For ssh, the relay answers with the ends of three pipes of the real
+ssh, and at last with its exit status. This module loads nothing of rootsd, because it starts at
+each fetch.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from threading import Thread
+
+_FAILED = 255  # as ssh itself
+_CHUNK = 1 << 20
+_MAX_PACKET = 1 << 16
+_MAX_FDS = 3
+
+
+def main(address: str, kind: str, *words: str) -> int:
+    """Ask the relay at `address`, and return the exit status for git."""
+    if kind == "credential" and words[:1] != ("get",):
+        return 0  # nothing is stored or erased from here
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as relay:
+        try:
+            relay.connect(address)
+            if kind == "ssh":
+                return _run_ssh(relay, map(os.fsencode, words))
+            return _get_credential(relay)
+        except OSError as error:
+            _say(b"the relay for git outside has ended (%s)" % (error.strerror or "").encode())
+            return _FAILED
+
+
+def _run_ssh(relay: socket.socket, words: Iterable[bytes]) -> int:
+    protocol = os.environb.get(b"GIT_PROTOCOL", b"")
+    relay.send(b"\0".join((b"ssh", protocol, *words)))
+    answer, pipes, _, _ = socket.recv_fds(relay, _MAX_PACKET, _MAX_FDS)
+    if len(pipes) == _MAX_FDS:
+        to_ssh, *from_ssh = pipes
+        Thread(target=_copy, args=(0, to_ssh), daemon=True).start()
+        copies = [Thread(target=_copy, args=pair) for pair in zip(from_ssh, (1, 2), strict=True)]
+        for each in copies:
+            each.start()
+        for each in copies:
+            each.join()
+        answer = relay.recv(_MAX_PACKET)
+    status, _, text = answer.partition(b"\0")
+    if text:
+        _say(text)
+    return int(status or _FAILED)
+
+
+def _get_credential(relay: socket.socket) -> int:
+    relay.send(b"credential\0" + sys.stdin.buffer.read(_MAX_PACKET >> 1))
+    status, _, text = relay.recv(_MAX_PACKET).partition(b"\0")
+    if status == b"0":
+        sys.stdout.buffer.write(text)
+    elif text:
+        _say(text)
+    return 0
+
+
+def _copy(source: int, target: int) -> None:
+    """Copy until one side ends, and close the one that is a pipe of ssh, so that it sees that."""
+    with suppress(OSError):
+        while data := os.read(source, _CHUNK):
+            while data:
+                data = data[os.write(target, data) :]
+    os.close(max(source, target))
+
+
+def _say(text: bytes) -> None:
+    with suppress(OSError):
+        os.write(2, b"rootsd: " + text + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

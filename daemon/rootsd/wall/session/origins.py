@@ -1,0 +1,284 @@
+"""Find the origins of roots, and remember which of them a program could not have written.
+
+Git is asked outside, so `insteadOf`, `includeIf`, and `core.sshCommand` of the person's own
+settings count. What the repository itself says is a *claim*: whoever could write its settings
+chose it. A claim is known if it stood there before any program behind a wall could write.
+`OriginRecord` keeps the known ones for each folder that programs ever saw. Any other claim needs a
+person: a program can make a repository in its root, or add a remote that rootsd carries over.
+
+Only the forms of URLs that are certain are read; for any other, there is no origin. Sources:
+`parse_connect_url` in git's connect.c, `alias_all_urls` in remote.c, gitcredentials(7).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from rootsd.core.paths import contains
+from rootsd.core.record import Text
+from rootsd.wall.git.state_files import read_record, replace_record
+from rootsd.wall.kernel.root_news import SeenRoot
+
+_TIMEOUT_S = 2.0
+_MAX_SETTINGS_BYTES = 1 << 20
+_KEYS = rb"^(remote\.origin\.(url|pushurl)|core\.sshcommand|url\..*\.(insteadof|pushinsteadof))$"
+_OF_REPOSITORY = (b"local", b"worktree")
+_OTHER_REPOSITORY = (
+    b"GIT_CONFIG", b"GIT_COMMON_DIR", b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE",
+    b"GIT_OBJECT_DIRECTORY", b"GIT_NAMESPACE", b"GIT_PREFIX",
+)  # fmt: skip
+_USER = rb"(?:(?P<user>[^\s@/:\[\]%'\"\\-][^\s@/:\[\]%'\"\\]*)@)?"
+_HOST = rb"(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]*)"
+_PORT = rb"(?::(?P<port>[0-9]{1,5}))?"
+_NO_CONTROLS = rb"[^\x00-\x1f\x7f]+"
+_SSH_URL = re.compile(
+    rb"(?:ssh|git\+ssh|ssh\+git)://" + _USER + _HOST + _PORT + rb"(?P<path>/[^\x00-\x1f\x7f%]+)"
+)
+_SSH_SHORT = re.compile(_USER + _HOST + rb":(?P<path>" + _NO_CONTROLS + rb")")
+_HTTPS_URL = re.compile(
+    rb"https://" + _USER + _HOST + _PORT + rb"(?:/(?P<path>[^\x00-\x20\x7f]*))?"
+)
+
+
+class Claim(NamedTuple):
+    """What the settings of a repository say about its origin."""
+
+    urls: tuple[Text, ...] = ()
+    push_urls: tuple[Text, ...] = ()
+    ssh_command: Text = b""
+
+
+class SshPlace(NamedTuple):
+    """A repository that git reaches by ssh, as git names its parts."""
+
+    destination: bytes
+    port: bytes
+    path: bytes
+
+    def words(self, program: bytes) -> tuple[bytes, ...]:
+        """Return the arguments that git gives to ssh to run `program` there."""
+        port = (b"-p", self.port) if self.port else ()
+        return (*port, self.destination, program + b" " + _quoted(self.path))
+
+
+class HttpsPlace(NamedTuple):
+    """A repository that git reaches by https. `host` has the port, if the URL has one."""
+
+    host: bytes
+    user: bytes
+    path: bytes
+
+    def description(self) -> bytes:
+        """Return what git tells a credential helper about it."""
+        user = b"username=%s\n" % self.user if self.user else b""
+        return b"protocol=https\nhost=%s\n%spath=%s\n\n" % (self.host, user, self.path)
+
+
+class Origin(NamedTuple):
+    """Where a repository fetches from and pushes to, and the person's command for ssh."""
+
+    claim: Claim
+    fetch: bytes
+    push: tuple[bytes, ...]
+    ssh_command: bytes
+
+
+class KnownOrigins(NamedTuple):
+    """The claims that are known, by each folder that programs could ever write."""
+
+    claims: Mapping[bytes, tuple[Claim, ...]]
+
+
+class OriginRecord:
+    """The known claims, in a file that all walls of the user share."""
+
+    def __init__(self, file: bytes) -> None:
+        self._file = file
+
+    def known(self, found: Mapping[SeenRoot, Claim]) -> frozenset[SeenRoot]:
+        """Return the roots whose claim is known, and remember that programs may write them now.
+
+        Call it before programs see the roots.
+        """
+        with self._locked() as before:
+            known = frozenset(
+                root for root, claim in found.items() if _is_known(before, root, claim)
+            )
+            after = dict(before)
+            for root, claim in found.items():
+                _add(after, root, claim if root in known else None)
+            self._write(before, after)
+        return known
+
+    def accept(self, root: SeenRoot, claim: Claim) -> None:
+        """Remember a claim that a person has confirmed."""
+        with self._locked() as before:
+            after = dict(before)
+            _add(after, root, claim)
+            self._write(before, after)
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[bytes, tuple[Claim, ...]]]:
+        lock = os.open(self._file + b".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            record = read_record(KnownOrigins, self._file)
+            yield dict(record.claims) if record else {}
+        finally:
+            os.close(lock)
+
+    def _write(
+        self, before: Mapping[bytes, tuple[Claim, ...]], after: Mapping[bytes, tuple[Claim, ...]]
+    ) -> None:
+        if after != before:
+            replace_record(self._file, KnownOrigins(after))
+
+
+def find_origins(
+    roots: Iterable[SeenRoot], environment: Mapping[bytes, bytes]
+) -> dict[SeenRoot, Origin]:
+    """Ask git for the origin of each root that is a repository. All others are left out."""
+    clean = without_repository(environment)
+    folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
+    asked = {folder: _ask(folder, clean) for folder in {*folders.values()}}
+    end = time.monotonic() + _TIMEOUT_S
+    answers = {folder: _answer(git, end) for folder, git in asked.items()}
+    return {
+        root: _origin_of(answers[folder], environment)
+        for root, folder in folders.items()
+        if answers[folder] is not None
+    }
+
+
+def without_repository(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the environment without what leads git to another repository than it looks for."""
+    return {name: text for name, text in environment.items() if name not in _OTHER_REPOSITORY}
+
+
+def git_directory(root: SeenRoot) -> bytes | None:
+    """Return the git directory whose settings hold for a root, or None."""
+    own = root.path + b"/.git"
+    for folder in (root.git, own, root.path):
+        if folder is None or (folder == own and os.path.islink(own)):
+            continue
+        with suppress(OSError):
+            found = os.lstat(folder + b"/config")
+            if stat.S_ISREG(found.st_mode) and found.st_size <= _MAX_SETTINGS_BYTES:
+                return folder
+    return None
+
+
+def ssh_place(url: bytes) -> SshPlace | None:
+    """Return the place of a URL for ssh, or None."""
+    found = _SSH_URL.fullmatch(url) or (None if b"://" in url else _SSH_SHORT.fullmatch(url))
+    if found is None:
+        return None
+    path = found["path"]
+    if path[1:2] == b"~":
+        path = path[1:]
+    if path.startswith((b"-", b":")):  # an option, or a remote helper such as ext::
+        return None
+    user = found["user"] + b"@" if found["user"] else b""
+    return SshPlace(user + found["host"], found.groupdict().get("port") or b"", path)
+
+
+def https_place(url: bytes) -> HttpsPlace | None:
+    """Return the place of a URL for https, or None. One with a password needs no helper."""
+    found = _HTTPS_URL.fullmatch(url)
+    if found is None:
+        return None
+    port = b":" + found["port"] if found["port"] else b""
+    return HttpsPlace(found["host"] + port, found["user"] or b"", found["path"] or b"")
+
+
+def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+    words = (b"git", b"--git-dir=" + folder, b"config", b"--show-scope", b"-z", b"--get-regexp")
+    return subprocess.Popen(  # noqa: S603 - it only reads settings
+        (*words, _KEYS), cwd="/", env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _answer(git: subprocess.Popen[bytes], end: float) -> list[tuple[bytes, bytes, bytes]] | None:
+    """Return the scope, key, and value of each setting, or None if git does not answer in time."""
+    try:
+        output, _ = git.communicate(timeout=max(end - time.monotonic(), 0.01))
+    except subprocess.TimeoutExpired:
+        git.kill()
+        git.communicate()
+        return None
+    words = output.split(b"\0")
+    pairs = zip(words[::2], words[1::2], strict=False)
+    return [(scope, *_key_and_value(text)) for scope, text in pairs]
+
+
+def _key_and_value(text: bytes) -> tuple[bytes, bytes]:
+    key, _, value = text.partition(b"\n")
+    return key, value
+
+
+def _origin_of(
+    settings: Sequence[tuple[bytes, bytes, bytes]] | None, environment: Mapping[bytes, bytes]
+) -> Origin:
+    own: dict[bytes, list[bytes]] = {}
+    person: dict[bytes, list[bytes]] = {}
+    for scope, key, value in settings or ():
+        (own if scope in _OF_REPOSITORY else person).setdefault(key, []).append(value)
+    claim = Claim(
+        tuple(own.get(b"remote.origin.url", ())),
+        tuple(own.get(b"remote.origin.pushurl", ())),
+        own.get(b"core.sshcommand", [b""])[-1],
+    )
+    instead = _replacements(person, b".insteadof")
+    for_push = _replacements(person, b".pushinsteadof")
+    if claim.push_urls:
+        push = [_replaced(url, instead) or url for url in claim.push_urls]
+    else:
+        push = [_replaced(url, for_push) or _replaced(url, instead) or url for url in claim.urls]
+    fetch = next((_replaced(url, instead) or url for url in claim.urls), b"")
+    ssh = environment.get(b"GIT_SSH_COMMAND") or claim.ssh_command
+    return Origin(claim, fetch, tuple(push), ssh or person.get(b"core.sshcommand", [b""])[-1])
+
+
+def _replacements(settings: Mapping[bytes, list[bytes]], ending: bytes) -> dict[bytes, bytes]:
+    return {
+        start: key[len(b"url.") : -len(ending)]
+        for key, starts in settings.items()
+        if key.startswith(b"url.") and key.endswith(ending)
+        for start in starts
+    }
+
+
+def _replaced(url: bytes, replacements: Mapping[bytes, bytes]) -> bytes | None:
+    """Return `url` with the longest start that is to be replaced, or None if there is none."""
+    starts = [start for start in replacements if url.startswith(start)]
+    if not starts:
+        return None
+    longest = max(starts, key=len)
+    return replacements[longest] + url[len(longest) :]
+
+
+def _is_known(known: Mapping[bytes, tuple[Claim, ...]], root: SeenRoot, claim: Claim) -> bool:
+    """Return whether no program can have written the claim, or a person has confirmed it."""
+    folder = git_directory(root) or root.path
+    writable = [each for each in known if contains(each, folder)]
+    return not writable or any(claim in known[each] for each in writable)
+
+
+def _add(known: dict[bytes, tuple[Claim, ...]], root: SeenRoot, claim: Claim | None) -> None:
+    for folder in {root.path, git_directory(root) or root.path}:
+        claims = known.get(folder, ())
+        known[folder] = claims if claim is None or claim in claims else (*claims, claim)
+
+
+def _quoted(path: bytes) -> bytes:
+    """Quote a path as git does for the shell of the other machine."""
+    return b"'" + path.replace(b"'", b"'\\''").replace(b"!", b"'\\!'") + b"'"

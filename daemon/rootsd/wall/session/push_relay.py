@@ -1,0 +1,593 @@
+"""Let git inside fetch from and push to the origins of its roots, without a key inside.
+
+The relay is a process outside, a child of the wall's owner. Git inside starts `git_inside`, which
+connects to the relay's socket. The relay compares each request with the origins of the roots that
+programs see now, and runs the person's own ssh, or asks the person's own credential helpers. What
+it runs is built from the origin alone; nothing of a request gets there. A request that is not
+exactly what git would ask for an origin is refused.
+
+    git ── git_inside ──socket──> relay ──> ssh user@host "git-receive-pack 'path'"
+                 └───────────── pipes ─────┘
+
+The relay passes the pipes of ssh to `git_inside`, so it copies nothing itself and never waits. It
+ends ssh when `git_inside` goes away, and when no root gives the right to it any more.
+
+The warden tells the roots (`root_news`). The owner shows the relay's questions on the person's
+terminal, and prints at the end what was refused.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from rootsd.core.access import Access
+from rootsd.core.labels import safe_label
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+from rootsd.core.paths import text_of
+from rootsd.core.record import BadRecord, from_line
+from rootsd.core.wall import PushPolicy
+from rootsd.net.unix_socket import address_of
+from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
+from rootsd.wall.kernel.supervision import close_all_except
+from rootsd.wall.system_calls import ProcessOption, set_process_option
+from rootsd.wall.view.standard_files import let_go
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from rootsd.wall.session.origins import HttpsPlace, Origin, SshPlace
+
+_SOCKET = b"/push"
+_NAME = b"rootsd-push"
+_MAX_CLIENTS = 64
+_MAX_PACKET = 1 << 16
+_CHUNK = 1 << 16
+_REQUEST_TIMEOUT_S = 10.0
+_MAX_REFUSED = 8
+_FAILED, _DONE = b"255", b"0"
+_SSH, _CREDENTIAL = b"ssh", b"credential"
+_FETCH, _PUSH = b"git-upload-pack", b"git-receive-pack"
+_PROTOCOL_OPTION = (b"-o", b"SendEnv=GIT_PROTOCOL")
+_PROTOCOLS = (b"version=0", b"version=1", b"version=2")
+# Nothing that would lead back from the other machine, and no connection that outlives the request.
+_SSH_OPTIONS = (
+    b"-a", b"-x", b"-T", b"-oForwardAgent=no", b"-oClearAllForwardings=yes", b"-oTunnel=no",
+    b"-oPermitLocalCommand=no", b"-oControlMaster=no",
+)  # fmt: skip
+_OF_A_PLACE = (b"protocol", b"host", b"username", b"path")
+_GIVEN = (b"username=", b"password=")
+_MAX_SHOWN = 200
+_QUESTION, YES, NO = b"?", b"y", b"n"
+
+
+class Asked(Enum):
+    """Who answers the questions of a relay."""
+
+    PERSON = "the person, on the terminal"
+    NOBODY = "nobody, because there is no terminal"
+
+
+class PushRelay(NamedTuple):
+    """A running relay, as its owner sees it. The warden gets the `listener`."""
+
+    pid: int
+    channel: socket.socket
+    listener: socket.socket
+    entry: ViewEntry
+
+    def end(self) -> list[str]:
+        """End the relay, and return sentences about what it refused."""
+        found = bytearray()
+        with suppress(OSError):
+            self.channel.settimeout(None)
+            self.channel.shutdown(socket.SHUT_WR)
+            while data := self.channel.recv(_CHUNK):
+                if not data.startswith(_QUESTION):
+                    found += data
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        for each in (self.channel, self.listener):
+            each.close()
+        return text_of(bytes(found)).splitlines()
+
+    def questions(self) -> RelayQuestions:
+        """Return the questions for the person."""
+        return RelayQuestions(self.channel)
+
+
+class RelayQuestions:
+    """The questions of a relay, one at a time."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.settimeout(0)
+        self._channel = channel
+        self._open = b""
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for, or -1 after the end of the relay."""
+        return self._channel.fileno()
+
+    def take(self) -> str:
+        """Return the question that is open now, or an empty text if there is none any more."""
+        data = b""
+        with suppress(OSError):
+            data = self._channel.recv(_MAX_PACKET)
+        if not data:
+            self._channel.close()
+        self._open = data[1:]
+        return text_of(self._open)
+
+    def answer(self, word: bytes) -> None:
+        """Answer the open question with YES or NO."""
+        with suppress(OSError):
+            self._channel.send(word + self._open)
+
+
+def socket_inside() -> bytes:
+    """Return where programs find the relay."""
+    return b"/run/user/%d/%s" % (os.geteuid(), _NAME)
+
+
+def start_relay(folder: bytes, record: bytes, push: PushPolicy, asked: Asked) -> PushRelay:
+    """Fork a relay. Its socket is in the private `folder` of the wall. Raises OSError.
+
+    `record` is the file with the known origins.
+    """
+    place = folder + _SOCKET
+    with suppress(FileNotFoundError):
+        os.unlink(place)
+    clients = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with address_of(place) as address:
+        clients.bind(address)
+    os.chmod(place, 0o600)
+    clients.listen(_MAX_CLIENTS)
+    ours, owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener, news = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            relay = _Relay(clients, owner, news, record, push, asked)
+            _be_relay(relay, (clients, owner, news))
+        finally:
+            os._exit(1)
+    for each in (clients, owner, news):
+        each.close()
+    entry = ViewEntry(socket_inside(), ViewEntryKind.SOCKET, "git push and fetch", place)
+    return PushRelay(pid, ours, listener, entry)
+
+
+def _be_relay(relay: _Relay, channels: tuple[socket.socket, ...]) -> NoReturn:
+    # A session of its own: no key of the terminal reaches it, and ssh finds no terminal to ask on.
+    os.setsid()
+    let_go((0, 1, 2))
+    close_all_except(0, 1, 2, *(each.fileno() for each in channels))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    set_process_option(ProcessOption.PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    try:
+        relay.run()
+    finally:
+        relay.end()
+    os._exit(0)
+
+
+class _Client:
+    """A program inside with a request. `words` are empty until it has arrived."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.deadline = time.monotonic() + _REQUEST_TIMEOUT_S
+        self.words: tuple[bytes, ...] = ()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ended = -1
+        """Readable at the end of the process."""
+        self.answer = -1
+        """What the credential helpers print."""
+
+    def reply(self, status: bytes, text: str | bytes = b"") -> None:
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        with suppress(OSError):
+            self.connection.send(status + b"\0" + data)
+
+
+class _Grant(NamedTuple):
+    """What a request asks for, as the origin of a root gives it."""
+
+    root: SeenRoot
+    origin: Origin
+    place: SshPlace | HttpsPlace
+    program: bytes = b""
+
+
+class _Question(NamedTuple):
+    """Something to do for a client if a person allows it, and what helps without a terminal."""
+
+    client: _Client
+    text: str
+    remedy: str
+    do: Callable[[], None]
+
+
+class _Relay:
+    """The loop of the relay's process."""
+
+    def __init__(
+        self,
+        clients: socket.socket,
+        owner: socket.socket,
+        news: socket.socket,
+        record: bytes,
+        push: PushPolicy,
+        asked: Asked,
+    ) -> None:
+        # Not earlier, because the owner needs none of it, and must start fast.
+        from rootsd.wall.session import origins  # noqa: PLC0415
+
+        self._origins_of = origins
+        self._record = origins.OriginRecord(record)
+        self._listening, self._owner, self._news = clients, owner, news
+        self._push = push
+        self._asked = asked
+        self._lines = bytearray()
+        self._clients: list[_Client] = []
+        self._shown: frozenset[SeenRoot] = frozenset()
+        self._origins: dict[SeenRoot, Origin] = {}
+        self._known: frozenset[SeenRoot] = frozenset()
+        self._questions: list[_Question] = []
+        self._open = ""  # the question that the owner shows
+        self._answers: dict[str, bool] = {}
+        self._refused: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Serve until the owner hangs up."""
+        while True:
+            ready = self._poll()
+            if self._news.fileno() in ready:
+                self._take_news()
+            if self._owner.fileno() in ready and not self._take_answer():
+                return
+            for client in [*self._clients]:
+                if client.ended in ready:
+                    self._conclude(client)
+                elif client.connection.fileno() in ready:
+                    self._hear(client)
+                elif not client.words and time.monotonic() > client.deadline:
+                    self._drop(client)
+            if self._listening.fileno() in ready:
+                with suppress(OSError):
+                    self._clients.append(_Client(self._listening.accept()[0]))
+
+    def end(self) -> None:
+        """End all that runs, and tell the owner what was refused."""
+        for client in [*self._clients]:
+            self._drop(client)
+        with suppress(OSError):
+            for text, count in self._refused.items():
+                times = f" ({count} times)" if count > 1 else ""
+                self._owner.send(f"refused to git inside: {text}{times}\n".encode())
+
+    def _poll(self) -> dict[int, int]:
+        poll = select.poll()
+        for fd in (self._news.fileno(), self._owner.fileno()):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        if len(self._clients) < _MAX_CLIENTS:
+            poll.register(self._listening, select.POLLIN)
+        deadline = math.inf
+        for client in self._clients:
+            poll.register(client.connection, select.POLLIN)
+            if client.ended >= 0:
+                poll.register(client.ended, select.POLLIN)
+            if not client.words:
+                deadline = min(deadline, client.deadline)
+        left = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0) * 1000 + 1
+        return dict(poll.poll(left))
+
+    # Roots
+
+    def _take_news(self) -> None:
+        data = self._news.recv(_CHUNK)
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        try:
+            for line in lines:
+                news = from_line(SeenRoots, bytes(line))
+                if news.kind is NewsKind.SHOWN:
+                    self._shown = frozenset(news.roots)
+                else:
+                    self._look(news.roots)
+                    self._news.send(ANSWER)
+        except (OSError, BadRecord):
+            data = b""
+        if not data:
+            self._news.close()
+            self._shown = frozenset()
+        for client in [*self._clients]:
+            if client.words and self._grant(client.words) is None:
+                client.reply(_FAILED, "the root was taken away, so this ended")
+                self._drop(client)
+
+    def _look(self, roots: tuple[SeenRoot, ...]) -> None:
+        """Find the origins of roots that programs do not see yet."""
+        found = self._origins_of.find_origins(roots, os.environb)
+        nothing = self._origins_of.Claim()
+        claims = {root: found[root].claim if root in found else nothing for root in roots}
+        known = self._record.known(claims)
+        kept = {root: each for root, each in self._origins.items() if root in self._shown}
+        self._origins = {**kept, **found}
+        self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
+
+    def _grants(self) -> Iterator[tuple[SeenRoot, Origin]]:
+        """Yield the roots that programs see, those first that give more."""
+        found = [(root, self._origins[root]) for root in self._shown if root in self._origins]
+        yield from sorted(
+            found,
+            key=lambda each: (
+                each[0] not in self._known, each[0].access is Access.READ, each[0].path
+            ),
+        )  # fmt: skip
+
+    def _grant(self, words: tuple[bytes, ...]) -> _Grant | None:
+        """Return what gives the right to exactly this request, or None."""
+        kind, first, *rest = words if len(words) > 1 else (b"", b"")
+        if kind == _SSH:
+            return self._ssh_grant(first, tuple(rest))
+        return self._https_grant(first) if kind == _CREDENTIAL and not rest else None
+
+    def _ssh_grant(self, protocol: bytes, words: tuple[bytes, ...]) -> _Grant | None:
+        if protocol not in (b"", *_PROTOCOLS):
+            return None
+        words = words[2:] if words[:2] == _PROTOCOL_OPTION else words
+        for root, origin in self._grants():
+            wanted = [(_FETCH, origin.fetch)]
+            if root.access is Access.READ_WRITE:
+                wanted += [(_PUSH, url) for url in origin.push]
+            for program, url in wanted:
+                place = self._origins_of.ssh_place(url)
+                if place is not None and place.words(program) == words:
+                    return _Grant(root, origin, place, program)
+        return None
+
+    def _https_grant(self, fields: bytes) -> _Grant | None:
+        for root, origin in self._grants():
+            if root.access is Access.READ:  # a password pushes, too
+                continue
+            for url in (origin.fetch, *origin.push):
+                place = self._origins_of.https_place(url)
+                if place is not None and _asks_for(fields, place):
+                    return _Grant(root, origin, place)
+        return None
+
+    # Requests
+
+    def _hear(self, client: _Client) -> None:
+        """Take a request, or the end of a client."""
+        try:
+            data = client.connection.recv(_MAX_PACKET)
+        except OSError:
+            data = b""
+        if not data or client.words:
+            self._drop(client)
+            return
+        client.words = tuple(data.split(b"\0"))
+        grant = self._grant(client.words)
+        if grant is None:
+            self._refuse(client)
+        elif grant.root not in self._known:
+            text = (
+                f"May programs fetch and push as you by {_described(grant.origin)}? That is the"
+                f" origin of {_shown(grant.root.path)}, and a program may have set it."
+            )
+            remedy = "rootsd confine on a terminal, which asks"
+            self._ask(_Question(client, text, remedy, lambda: self._accept(client, grant)))
+        else:
+            self._begin(client, grant)
+
+    def _accept(self, client: _Client, grant: _Grant) -> None:
+        self._record.accept(grant.root, grant.origin.claim)
+        self._known |= {grant.root}
+        self._begin(client, grant)
+
+    def _begin(self, client: _Client, grant: _Grant) -> None:
+        place = grant.place
+        if isinstance(place, self._origins_of.SshPlace):
+            self._run_ssh(client, grant, place)
+            return
+        if self._push is PushPolicy.ALLOW:
+            self._fill(client, place)
+            return
+        text = (
+            f"Give programs your password or token for {_shown(place.host)}? They can then do"
+            " there all that your account can, not only push to this repository."
+        )
+        remedy = "rootsd confine --push allow"
+        self._ask(_Question(client, text, remedy, lambda: self._fill(client, place)))
+
+    def _run_ssh(self, client: _Client, grant: _Grant, place: SshPlace) -> None:
+        """Run the person's ssh, and pass its pipes."""
+        protocol = client.words[1]
+        words = (
+            *_SSH_OPTIONS,
+            *(() if self._asked is Asked.PERSON else (b"-oBatchMode=yes",)),
+            *(_PROTOCOL_OPTION if protocol else ()),
+            *place.words(grant.program),
+        )
+        environment = {**os.environb}
+        environment.pop(b"GIT_PROTOCOL", None)
+        if protocol:
+            environment[b"GIT_PROTOCOL"] = protocol
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
+        (to_read, to_write), (out_read, out_write), (err_read, err_write) = pipes
+        try:
+            command = _ssh_command(grant.origin.ssh_command, words)
+            self._start(client, command, environment, (to_read, out_write, err_write))
+            socket.send_fds(client.connection, [_DONE], [to_write, out_read, err_read])
+        except OSError as error:
+            client.reply(_FAILED, f"ssh cannot be started: {error.strerror}")
+            self._drop(client)
+        finally:
+            for pair in pipes:
+                for fd in pair:
+                    os.close(fd)
+
+    def _fill(self, client: _Client, place: HttpsPlace) -> None:
+        """Ask the person's credential helpers. Git asks nobody else."""
+        given, answer = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        environment = self._origins_of.without_repository(os.environb)
+        environment[b"GIT_TERMINAL_PROMPT"] = b"0"
+        try:
+            os.write(given[1], place.description())
+            command = (b"git", b"credential", b"fill")
+            self._start(client, command, environment, (given[0], answer[1], 2))
+            client.answer = os.dup(answer[0])
+        except OSError as error:
+            client.reply(_FAILED, f"git cannot be started outside: {error.strerror}")
+            self._drop(client)
+        finally:
+            for fd in (*given, *answer):
+                os.close(fd)
+
+    def _start(
+        self,
+        client: _Client,
+        command: tuple[bytes, ...],
+        environment: Mapping[bytes, bytes],
+        standard: tuple[int, int, int],
+    ) -> None:
+        """Start a program in a group of its own. Raises OSError."""
+        import subprocess  # noqa: PLC0415 - the relay's process has loaded it already
+
+        stdin, stdout, stderr = standard
+        client.process = subprocess.Popen(  # noqa: S603 - the person's ssh or git
+            command, cwd="/", env=environment, stdin=stdin, stdout=stdout, stderr=stderr,
+            start_new_session=True,
+        )  # fmt: skip
+        client.ended = os.pidfd_open(client.process.pid)
+
+    def _conclude(self, client: _Client) -> None:
+        """Tell a client how its program has ended."""
+        assert client.process is not None
+        status = client.process.wait()
+        if client.answer < 0:
+            client.reply(b"%d" % (status if status >= 0 else 128 - status))
+        else:
+            os.set_blocking(client.answer, False)
+            output = b""
+            with suppress(OSError):
+                output = os.read(client.answer, _MAX_PACKET - 2)
+            lines = [line for line in output.split(b"\n") if line.startswith(_GIVEN)]
+            if status == 0 and len(lines) == len(_GIVEN):
+                client.reply(_DONE, b"".join(line + b"\n" for line in lines))
+            else:
+                client.reply(_FAILED, "your credential helpers outside have no password for this")
+        self._drop(client)
+
+    def _drop(self, client: _Client) -> None:
+        """End the program of a client, and hang up."""
+        if client.process is not None:
+            if client.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(client.process.pid, signal.SIGKILL)
+                client.process.wait()
+            os.close(client.ended)
+        if client.answer >= 0:
+            os.close(client.answer)
+        client.connection.close()
+        self._clients.remove(client)
+        self._questions = [each for each in self._questions if each.client is not client]
+        self._show_question()
+
+    def _refuse(self, client: _Client) -> None:
+        words = client.words[2:] if client.words[0] == _SSH else client.words[1:]
+        asked = _shown(b" ".join((client.words[0], *words)))
+        if len(self._refused) >= _MAX_REFUSED and asked not in self._refused:
+            asked = "other requests"
+        self._refused[asked] = self._refused.get(asked, 0) + 1
+        if client.words[0] == _SSH:
+            text = (
+                "outside, git runs ssh only for the origins of the roots, and pushes only from"
+                " writable ones; try: rootsd confine --ssh-agent"
+            )
+        else:
+            text = "no writable root has its origin there, so there is no password for it inside"
+        client.reply(_FAILED, text)
+        self._drop(client)
+
+    # Questions
+
+    def _ask(self, question: _Question) -> None:
+        """Do something if a person allows it. Each question is asked once in a session."""
+        answer = self._answers.get(question.text)
+        if answer is None and self._asked is Asked.PERSON:
+            self._questions.append(question)
+            self._show_question()
+        elif answer:
+            question.do()
+        else:
+            why = "the answer was no"
+            if answer is None:
+                why = f"there is no terminal to ask on; try: {question.remedy}"
+            question.client.reply(_FAILED, f"refused: {question.text} {why}")
+            self._drop(question.client)
+
+    def _show_question(self) -> None:
+        """Let the owner show the first question, if it is another one now."""
+        wanted = self._questions[0].text if self._questions else ""
+        if wanted != self._open:
+            self._open = wanted
+            with suppress(OSError):
+                self._owner.send(_QUESTION + wanted.encode("utf-8", "replace"))
+
+    def _take_answer(self) -> bool:
+        """Take an answer of the person. Return whether the owner is still there."""
+        try:
+            data = self._owner.recv(_MAX_PACKET)
+        except OSError:
+            data = b""
+        if self._open and data[1:] == self._open.encode("utf-8", "replace"):
+            self._answers[self._open] = data.startswith(YES)
+            answered = [each for each in self._questions if each.text == self._open]
+            self._questions = [each for each in self._questions if each.text != self._open]
+            for each in answered:
+                self._ask(each)
+            self._show_question()
+        return bool(data)
+
+
+def _asks_for(fields: bytes, place: HttpsPlace) -> bool:
+    """Return whether git asks for the password of exactly this place."""
+    lines = [line.partition(b"=")[::2] for line in fields.split(b"\n")]
+    found = {name: text for name, text in lines if name in _OF_A_PLACE}
+    if sum(name in _OF_A_PLACE for name, _ in lines) != len(found):
+        return False
+    return (
+        (found.get(b"protocol"), found.get(b"host")) == (b"https", place.host)
+        and found.get(b"username", place.user)
+        in (place.user, place.user or found.get(b"username"))
+        and found.get(b"path", place.path) == place.path
+    )
+
+
+def _ssh_command(text: bytes, words: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return the person's own command for ssh, as git would run it."""
+    if text:
+        return (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
+    return (os.environb.get(b"GIT_SSH") or b"ssh", *words)
+
+
+def _described(origin: Origin) -> str:
+    """Name everything that an origin may run or reach. Nothing is cut."""
+    parts = dict.fromkeys((origin.fetch, *origin.push, origin.claim.ssh_command))
+    return ", ".join(_shown(each, None) for each in parts if each)
+
+
+def _shown(text: bytes, limit: int | None = _MAX_SHOWN) -> str:
+    return safe_label(text, limit)

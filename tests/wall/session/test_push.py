@@ -1,0 +1,165 @@
+"""Git behind the wall, with a real host: it fetches and pushes, and no key is inside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pexpect
+import pytest
+
+from support import git_hosts
+from support.git_project import Project
+
+pytestmark = [pytest.mark.needs("wall")]
+
+_HANG_GUARD_S = 120
+_MANY_BYTES = 3 << 20
+
+
+class Forge(NamedTuple):
+    """A host that the project has its origin on. `url` is that of a repository by its path."""
+
+    address: str
+    key: Path
+
+    def url(self, remote: Path) -> str:
+        return f"{self.address}{remote}"
+
+
+@pytest.fixture
+def forge(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
+    ssh = project.home / ".ssh"
+    ssh.mkdir(mode=0o700)
+    key = ssh / "id_ed25519"
+    public = git_hosts.make_key(key)
+    # Else the user's own name and keys would count, since ssh does not look at HOME.
+    option = f"-F {ssh}/config -o UserKnownHostsFile={ssh}/known_hosts"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {option}")
+    (ssh / "config").write_text(f"IdentityFile {key}\n")
+    with git_hosts.ssh_host(project.home / "sshd", public) as (port, known):
+        (ssh / "known_hosts").write_text(known)
+        forge = Forge(f"ssh://127.0.0.1:{port}", key)
+        project.git("remote", "add", "origin", forge.url(project.remote("remote")))
+        yield forge
+
+
+@pytest.fixture
+def web(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An origin over https, whose password the person has stored."""
+    remote = project.remote("hosted/remote")
+    project.git("-C", str(remote), "config", "http.receivepack", "true")
+    certificate = project.folder / "certificate"
+    with git_hosts.https_host(remote.parent, certificate) as port:
+        password = f"{git_hosts.USER}:{git_hosts.PASSWORD}"
+        (project.home / ".git-credentials").write_text(f"https://{password}@127.0.0.1:{port}\n")
+        settings = project.home / ".gitconfig"
+        settings.write_text("[credential]\n helper = store\n[user]\n name = a\n email = a@b.c\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+        project.git("config", "http.sslCAInfo", str(certificate))
+        project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
+        yield
+
+
+@pytest.mark.needs("sshd")
+def test_git_clones_fetches_and_pushes_over_ssh_without_an_option(
+    project: Project, forge: Forge
+) -> None:
+    script = f"""set -e
+    head -c {_MANY_BYTES} /dev/urandom > many; git add many; git commit -q -m many
+    git push -q origin HEAD:pushed
+    git clone -q -b pushed {forge.url(project.home / "remote.git")} again
+    cmp many again/many; rm -rf again
+    git fetch -q; git log -1 --format=%s origin/pushed
+    git push -q origin :pushed HEAD:kept; git push -q --dry-run origin HEAD:x
+    ! cat {forge.key}; ! env | grep SSH_AUTH_SOCK; ! git fetch {forge.address}/elsewhere
+    """
+    assert project.succeed(script) == "many\n"
+    assert project.git("-C", str(project.home / "remote.git"), "branch") == "  kept\n"
+
+
+@pytest.mark.needs("sshd")
+def test_another_repository_on_the_same_host_is_refused_and_reported(
+    project: Project, forge: Forge
+) -> None:
+    other = project.remote("other")
+    project.git("push", "-q", forge.url(other), "HEAD:first")
+    for url in (forge.url(other), forge.url(other).replace("127.0.0.1", "localhost")):
+        said = project.fail(f"git push -q {url} HEAD:x || git fetch -q {url}")
+        assert "only for the origins of the roots" in said
+        assert "refused to git inside: ssh" in said
+    assert project.git("-C", str(other), "branch") == "  first\n"
+    ssh = '$GIT_SSH_COMMAND -p 22 -oProxyCommand="touch ran" 127.0.0.1 id'
+    assert "only for the origins of the roots" in project.fail(ssh)
+    assert not (project.folder / "ran").exists()
+
+
+@pytest.mark.needs("sshd")
+def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: Forge) -> None:
+    other = project.remote("other")
+    project.succeed(f"git remote set-url origin {forge.url(other)}", "--no-protect")
+    said = project.fail("git push -q origin HEAD:x")
+    assert "a program may have set it" in said
+    assert str(other) in said
+    project.git("remote", "set-url", "origin", forge.url(project.home / "remote.git"))
+    project.succeed("git push -q origin HEAD:x")
+    assert project.git("-C", str(other), "branch") == ""
+
+
+@pytest.mark.needs("sshd")
+def test_there_is_no_relay_without_the_network_and_with_push_off(
+    project: Project, forge: Forge
+) -> None:
+    push = "git push -q origin HEAD:pushed"
+    for flags in (("--no-network",), ("--push", "off"), ("--static",)):
+        project.fail(push, *flags)
+    project.succeed(push)
+
+
+@pytest.mark.needs("sshd")
+def test_a_server_has_the_relay_too(project: Project, forge: Forge) -> None:
+    script = "git push -q origin HEAD:pushed && git push -q elsewhere:x HEAD"
+    done = subprocess.run(
+        [sys.executable, "-m", "rootsd", "run", "--confine", "--", "sh", "-c", script],
+        cwd=project.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    assert "refused to git inside: ssh" in done.stderr
+    assert project.git("-C", str(project.home / "remote.git"), "branch") == "  pushed\n"
+
+
+@pytest.mark.needs("openssl")
+def test_git_pushes_over_https_if_passwords_are_allowed(project: Project, web: None) -> None:
+    push = "git push -q origin HEAD:pushed && ! cat ~/.git-credentials"
+    assert "rootsd confine --push allow" in project.fail(push)
+    project.succeed(push, "--push", "allow")
+    remote = project.home / "hosted" / "remote.git"
+    assert project.git("-C", str(remote), "branch") == "  pushed\n"
+
+
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize("word", ["yes", "y", "no", ""])
+def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word: str) -> None:
+    script = (
+        "git push -q origin HEAD:one; echo one=$?; git push -q origin HEAD:two; echo two=$?; cat"
+    )
+    arguments = ["-m", "rootsd", "confine", "--", "sh", "-c", script]
+    environment = {**os.environ, "TERM": "xterm", "GIT_TERMINAL_PROMPT": "0"}
+    terminal = pexpect.spawn(
+        sys.executable, arguments, cwd=str(project.folder), env=environment, encoding="utf-8",
+        timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    terminal.expect("all that your account can.*Type yes or no: ")
+    terminal.send(f"{word}\r")
+    status = "0" if word == "yes" else "128"
+    terminal.expect(f"one={status}")
+    terminal.expect(f"two={status}")
+    terminal.send("typed\r")
+    terminal.expect("typed")
+    terminal.sendeof()
+    terminal.expect(pexpect.EOF)
+    assert (terminal.before or "").count("Type yes or no") == 0
