@@ -279,7 +279,7 @@ def started_with_a_link(link: Path) -> tuple[subprocess.Popen[bytes], int]:
     assert front.stdout is not None
     assert front.stdout.readline() == b"linked\n"
     children = Path(f"/proc/{front.pid}/task/{front.pid}/children").read_text().split()
-    return front, int(children[0])  # the front starts the warden first
+    return front, int(children[1])  # between the relay for git and the waiter
 
 
 @pytest.mark.parametrize("victim", ["front", "warden"])
