@@ -70,9 +70,9 @@ def find(process):
         case "daemon":
             return spec["daemon"]
         case "warden":
-            return children(front)[0]
+            return children(front)[1]  # after the relay for git
         case "program":
-            init = children(children(front)[1])[0]
+            init = children(children(front)[2])[0]
             return children(init)[0]
 
 victim = None
