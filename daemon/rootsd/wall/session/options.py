@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
@@ -160,12 +160,14 @@ def scope_of(options: ConfineOptions) -> RequestedScope:
 def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOptions:
     if flag == "--name":
         return options._replace(name=value)
+    changed: dict[str, Any] = {}
     if flag in _CHOICES:
         try:
             choice = _CHOICES[flag](value)
         except ValueError:
             *first, last = _CHOICES[flag]
             raise ConfineUsageError(f"{flag} must be {', '.join(first)} or {last}") from None
-        return options._replace(**{flag[2:].replace("-", "_"): choice})
-    values = _LISTS[flag]
-    return options._replace(**{values: (*getattr(options, values), value)})
+        changed[flag.removeprefix("--").replace("-", "_")] = choice
+    else:
+        changed[_LISTS[flag]] = (*getattr(options, _LISTS[flag]), value)
+    return options._replace(**changed)
