@@ -5,12 +5,21 @@ Each synthetic home has about 20 secrets at usual places, and more where its own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from rootsd.core.mount_plan import ViewEntryKind
+from rootsd.core.paths import ancestors
+from rootsd.wall.view import person_view as person
+from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries
+from rootsd.wall.view.person_view import PersonView, _Finder, person_view
 from support.walls import Wall, Weakness
 
 SECRET = "TOPSECRET-9f8e7d6c5b"  # noqa: S105 - it is planted
@@ -82,14 +91,17 @@ HOMES = [
             ".githooks/pre-commit": "#!/bin/sh\n",
             "dotfiles/secrets/x": "SECRET", "dotfiles/.git/config": "SECRET",
             "dotfiles/zsh/.zshrc": "source ~/dotfiles/zsh/aliases.zsh\n",
+            "dotfiles/bin/up": "#!/bin/sh\n", "dotfiles/bin/other": "SECRET",
             "dotfiles/zsh/aliases.zsh": "alias a=b\n", "dotfiles/fish/config.fish": "x\n",
         },
-        {".gitconfig": "dotfiles/git/.gitconfig", ".zshrc": "~/dotfiles/zsh/.zshrc",
+        {".local/bin/up": "../../dotfiles/bin/up",
+         ".gitconfig": "dotfiles/git/.gitconfig", ".zshrc": "~/dotfiles/zsh/.zshrc",
          ".config/fish": "../dotfiles/fish"},
+        variables={"PATH": "~/dotfiles/bin"},
         visible=[".gitconfig", "dotfiles/git/.gitconfig", ".gitconfig-work", ".gitconfig-more",
                  ".message", ".githooks/pre-commit", ".gi", ".git-x", ".zshrc",
-                 "dotfiles/zsh/aliases.zsh", ".config/fish/config.fish"],
-        hidden=["dotfiles/secrets/x", "dotfiles/.git/config"],
+                 "dotfiles/zsh/aliases.zsh", ".config/fish/config.fish", ".local/bin/up"],
+        hidden=["dotfiles/bin/other", "dotfiles/secrets/x", "dotfiles/.git/config"],
     ),
     Home(
         "includes of secrets",
@@ -245,3 +257,123 @@ def test_control_without_the_refusals_secrets_are_visible(folder: Path, case: Ho
     variables = {"HOME": str(home), **case.make(home)}
     with Wall(folder / "state", home, variables=variables, weaknesses={Weakness.ANY_PATH}) as wall:
         assert len(_leaks(wall, home)) >= len(MIXED_SECRETS)
+
+
+# Hostile variables and links. Each part of a path leads somewhere, and links lead to any of these.
+PLACES = b"""
+    ~ ~/.config ~/.local/share ~/.ssh ~/.aws ~/Documents ~/src ~/src/pending ~/src/pending/bin
+    ~/tools ~/tools/bin ~/x ~/x/bin ~/.nvm ~/.bashrc ~/.gitconfig ~/.ssh/id_ed25519 ~/l1 ~/l2/bin
+    / /etc /proc/self/cwd /proc/self/root ~/src/pending/notes ~/.cargo ~/.docker/config.json
+""".decode().split()
+HOSTILE = (*PLACES, "~/..", "~/x/../.ssh", "//", "", ".", "~/l1/..", "~/l1/../.ssh", "~/l2/bin/..")
+LINKS = b"""
+    l1 l2 bin .local/bin .nvm .bashrc .gitconfig .config/fish x/bin tools/bin/t .npm
+""".decode().split()
+VARIABLES = b"""
+    PATH HOME NVM_DIR CARGO_HOME GOPATH JAVA_HOME VIRTUAL_ENV ZDOTDIR N_PREFIX
+""".decode().split()
+
+
+def _secrets_in(view: PersonView) -> list[bytes]:
+    """Return the files with the secret that programs would see."""
+    hidden = {entry.path for entry in view.entries if entry.kind is ViewEntryKind.HIDDEN}
+    found = [
+        entry.path
+        for entry in view.entries
+        if entry.kind is ViewEntryKind.PRIVATE_FILE and SECRET.encode() in entry.content
+    ]
+    for entry in view.entries:
+        if entry.kind in (ViewEntryKind.READ, ViewEntryKind.CACHE):
+            files = [entry.path] if os.path.isfile(entry.path) else []
+            for folder, _, names in os.walk(entry.path):
+                files += [os.path.join(folder, name) for name in names]
+            found += [path for path in files if _is_visible_secret(path, entry.path, hidden)]
+    return found
+
+
+def _is_visible_secret(path: bytes, top: bytes, hidden: set[bytes]) -> bool:
+    if not hidden.isdisjoint((path, *ancestors(path))) or not os.path.isfile(path):
+        return False
+    if os.path.islink(path) and path != top:
+        return False  # what it leads to is visible only by itself
+    return SECRET.encode() in Path(os.fsdecode(path)).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with programs and settings, and no system around it that would be slow to walk."""
+    home = tmp_path_factory.mktemp("hostile")
+    Home(
+        "hostile",
+        {"tools/bin/run": "#!~/.ssh/id_ed25519\n", ".profile": ". ~/l1\nsource ~/l2/bin\n",
+         ".zshenv": "export A=1\n", "x/pyvenv.cfg": "x", "x/letter": "x",
+         "src/pending/nvm.sh": "SECRET", "src/pending/bin/java": "token=SECRET"},
+        programs=["tools/bin/a", "x/y/bin/b"],
+    ).make(home)  # fmt: skip
+    return home
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    links=st.dictionaries(st.sampled_from(LINKS), st.sampled_from(HOSTILE), max_size=5),
+    variables=st.dictionaries(
+        st.sampled_from(VARIABLES), st.lists(st.sampled_from(HOSTILE), max_size=4), max_size=6
+    ),
+)
+def test_no_variable_and_no_link_opens_a_secret(
+    hostile_home: Path, links: dict[str, str], variables: dict[str, list[str]]
+) -> None:
+    with _linked(hostile_home, links):
+        view = _view(hostile_home, variables)
+        assert _secrets_in(view) == []
+
+
+@pytest.mark.parametrize(
+    ("links", "variables"),
+    [
+        ({}, {"PATH": ["~/src/pending/bin"]}),
+        ({"l1": "~/.ssh/id_ed25519"}, {}),
+        ({".bashrc": "~/src/pending/notes"}, {}),
+        ({}, {"NVM_DIR": ["~/src/pending"]}),
+        ({".nvm": "~/.ssh"}, {}),
+    ],
+)
+def test_control_without_the_refusals_a_variable_or_a_link_opens_a_secret(
+    hostile_home: Path,
+    links: dict[str, str],
+    variables: dict[str, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_Finder, "_refusal", lambda *_: None)
+    monkeypatch.setattr(person, "without_secrets", lambda text: text)
+    monkeypatch.setattr(person, "has_literal_secret", lambda _: False)
+    with _linked(hostile_home, links):
+        assert _secrets_in(_view(hostile_home, variables)) != []
+
+
+def _view(home: Path, variables: Mapping[str, list[str]]) -> PersonView:
+    found = {
+        os.fsencode(name): os.fsencode(":".join(values).replace("~", str(home)))
+        for name, values in variables.items()
+    }
+    folder = bytes(home)
+    base = [
+        *home_entries(folder, TOOLCHAINS, ViewEntryKind.READ, "toolchains"),
+        *home_entries(folder, CACHES, ViewEntryKind.CACHE, "caches"),
+    ]
+    return person_view(folder, os.geteuid(), found, base)
+
+
+@contextmanager
+def _linked(home: Path, links: Mapping[str, str]) -> Iterator[None]:
+    """Put links into a home, in place of what is there, and then put that back."""
+    with ExitStack() as stack:
+        for name, target in sorted(links.items()):
+            path, kept = home / name, home.parent / f"kept-{name.replace('/', '-')}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink() or path.exists():
+                path.rename(kept)
+                stack.callback(kept.rename, path)
+            path.symlink_to(target.replace("~", str(home)) or ".")
+            stack.callback(path.unlink)
+        yield

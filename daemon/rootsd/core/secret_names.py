@@ -10,8 +10,8 @@ from __future__ import annotations
 _ENDINGS = frozenset(b"pem key p12 pfx jks keystore kdbx ovpn tfvars".split())
 _NAMES = frozenset(
     b".env .netrc .pgpass .npmrc .pypirc .htpasswd id_rsa id_dsa id_ecdsa id_ed25519 credentials"
-    b" credentials.json secret.json secret.yaml secret.yml secret.toml secrets.json secrets.yaml"
-    b" secrets.yml secrets.toml terraform.tfstate".split()
+    b" credentials.json credentials.toml credentials.yaml secret.json secret.yaml secret.yml"
+    b" secret.toml secrets.json secrets.yaml secrets.yml secrets.toml terraform.tfstate".split()
 )
 _EXAMPLES = frozenset(b"example sample template dist default defaults".split())
 _IN_A_NAME = b"""secret token credential passw passphrase keyring wallet cookie private_key
@@ -21,7 +21,7 @@ _STORES = frozenset(
     b"ssh gnupg gpg pgp aws azure gcloud kube docker vault password-store mozilla thunderbird"
     b" chromium google-chrome bravesoftware microsoft-edge 1password op bitwarden keepass"
     b" keepassxc gh hub glab rclone s3cfg boto netrc pgpass my.cnf mylogin.cnf pypirc npmrc age"
-    b" sops terraform.d auth.json hosts.yml"
+    b" sops terraform.d auth.json auth.toml auth.ini hosts.yml"
     b" vault-token envrc authinfo msmtprc fetchmailrc git-credentials".split()
 )
 

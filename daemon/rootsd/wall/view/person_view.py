@@ -27,7 +27,7 @@ from rootsd.core.secret_names import is_secret_name, secret_part
 from rootsd.disk.git_settings import read_settings
 from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import read_small
-from rootsd.wall.view.default_view import SYSTEM
+from rootsd.wall.view.default_view import CACHES, SYSTEM
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 from rootsd.wall.view.token_files import find_moved_token_files
 
@@ -55,6 +55,7 @@ _PARTS = """
     GEM_HOME - bin gems specifications extensions
 """
 _CACHE_PARTS = "CARGO_HOME .cargo registry git | GOPATH go pkg"
+_SETTINGS_PARTS = "CARGO_HOME .cargo config.toml | ZDOTDIR - .zshenv .zprofile .zshrc .zlogin"
 _PROGRAMS = b".local/bin bin".split()
 _PROGRAM_FOLDERS = frozenset(b"bin sbin shims scripts libexec condabin tools cmd".split())
 _INSTALLED = b"pyvenv.cfg lib lib64 libexec share node_modules jbr jre include".split()
@@ -84,8 +85,8 @@ _SETTINGS = b"""
     .gdbinit .lldbinit .pdbrc .selected_editor .mavenrc .sbtopts .mise.toml
 """.split()
 _WIDE = frozenset(
-    b""".config .local .local/share .local/state .cache .var .claude .codex .cursor .gemini .qwen
-    .copilot .vscode .vscode-server Documents Desktop Downloads Pictures Music Videos Public
+    b""".config .cargo .local .local/share .local/state .cache .var .claude .codex .cursor .gemini
+    .qwen .copilot .vscode .vscode-server Documents Desktop Downloads Pictures Music Videos Public
     Templates Library snap src work projects code dev git repos""".split()
 )
 _GIT_FILES = frozenset(
@@ -101,6 +102,9 @@ _SHOWN = frozenset(
     (ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.TOOLS, ViewEntryKind.WRITE)
 )
 _FOLLOWED = frozenset((*_SHOWN, ViewEntryKind.LINK))
+_KERNEL = (b"/proc/", b"/sys/", b"/dev/")
+_ELF = b"\x7fELF"
+_TOO_MANY = "it has too many files to look for secrets in them"
 _MAX_BYTES = 256 << 10
 _MAX_SCRIPT_BYTES = 64 << 10
 _MAX_NAMES = 2000
@@ -197,101 +201,92 @@ class _Finder:
             else:
                 self._entries[entry.path] = entry
         for entry in linked:
-            kind = ViewEntryKind.READ if entry.kind is ViewEntryKind.LINK else entry.kind
-            self._add(entry.path, entry.reason, kind)
+            is_cache = entry.path[len(self._home) + 1 :] in CACHES
+            add = self._add_cache if is_cache else self._add
+            add(entry.path, entry.reason)
 
     # Programs
 
     def add_tools(self) -> None:
-        """Add the folders of tools that variables name."""
+        """Add the folders of tools, or parts of them, that variables name."""
         for variable, usual, *marks in _rows(_TOOLS):
             if (place := self._moved(variable, usual)) is not None:
-                self._add_tool(place, variable, marks)
-                self._hide_tokens(usual, place)
-        tables = ((_PARTS, ViewEntryKind.TOOLS), (_CACHE_PARTS, ViewEntryKind.CACHE))
-        for table, kind in tables:
+                named_by = f"variable {text_of(variable)}"
+                if any(os.path.exists(place + b"/" + mark) for mark in marks):
+                    self._add(place, named_by, ViewEntryKind.TOOLS)
+                else:
+                    why = "it does not look like a folder of this tool"
+                    self._leave_out(place, named_by, why)
+        for table, add in (
+            (_PARTS, self._add_tool),
+            (_CACHE_PARTS, self._add_cache),
+            (_SETTINGS_PARTS, self._add_shell_settings),
+        ):
             for variable, usual, *parts in _rows(table):
                 if (place := self._moved(variable, usual)) is not None:
                     for part in parts:
-                        self._add(place + b"/" + part, f"variable {text_of(variable)}", kind)
-                    self._hide_tokens(usual, place)
+                        add(place + b"/" + part, f"variable {text_of(variable)}")
 
     def _moved(self, variable: bytes, usual: bytes) -> bytes | None:
-        """Return the folder that a variable names, if it is not the usual one."""
+        """Return the folder that a variable names, if it is not the usual one or visible anyway.
+
+        The files in which tools keep logins are hidden there, too.
+        """
         place = self._at_home(self._environment.get(variable, b"").split(b":")[0])
         if not place.startswith(b"/") or place == self._home + b"/" + usual:
             return None
         real = final_path(place)
-        return None if _is_system(real) or self._is_shown(real) else place
-
-    def _add_tool(self, place: bytes, variable: bytes, marks: Iterable[bytes]) -> None:
-        named_by = f"variable {text_of(variable)}"
-        if any(os.path.exists(place + b"/" + mark) for mark in marks):
-            self._add(place, named_by, ViewEntryKind.TOOLS)
-        elif os.path.exists(place):
-            self._leave_out(place, named_by, "it does not look like a folder of this tool")
-
-    def _hide_tokens(self, usual: bytes, place: bytes) -> None:
+        if _is_system(real) or self._is_shown(real) or not os.path.isdir(real):
+            return None
         for path, tool in find_moved_token_files(usual, place):
             self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
+        return place
 
     def add_programs(self) -> None:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
         usual = [self._home + b"/" + name for name in _PROGRAMS]
-        for folder in dict.fromkeys((*search.split(b":"), *usual)):
-            path = self._at_home(folder)
-            real = final_path(path)
-            if not path.startswith(b"/") or _is_system(real) or not os.path.isdir(real):
+        for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
+            real = final_path(folder) if folder.startswith(b"/") else b"/usr"
+            is_known = self._is_shown(real)  # of these, only the usual ones have links out
+            if _is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
                 continue
-            if self._is_shown(real):
-                place = real if path in usual else None  # a tool that we know has no links out
-            elif os.path.basename(path.rstrip(b"/")) in _PROGRAM_FOLDERS:
-                place = self._add(path, "PATH")
-            else:
-                place = None
-                if self._follow(path, "PATH") is not None:
-                    why = "its name does not say that only programs are in it"
-                    self._leave_out(path, "PATH", why)
-            if place is not None:
-                self._add_programs_in(place)
-
-    def _add_programs_in(self, folder: bytes) -> None:
-        with suppress(OSError), os.scandir(folder) as listing:
-            for entry in islice(listing, _MAX_NAMES):
-                if entry.is_symlink():
-                    self._add_program(entry.path)
-                elif is_secret_name(entry.name):
-                    self._hide(entry.path, "PATH", "its name sounds like secrets")
-                elif entry.is_file() and (text := _script(entry.path)):
-                    if has_literal_secret(text):
-                        self._hide(entry.path, "PATH", "it holds what looks like a secret")
-                    self._add_interpreter(text)
+            files = [*islice(_files_below(folder), _MAX_NAMES + 1)]
+            if not is_known and os.path.basename(folder) not in _PROGRAM_FOLDERS:
+                self._refuse(folder, "PATH", "its name does not say that only programs are in it")
+            elif not is_known and len(files) > _MAX_NAMES:
+                self._refuse(folder, "PATH", _TOO_MANY)
+            elif is_known or self._add(folder, "PATH") is not None:
+                for path in files:
+                    self._add_program(path) if os.path.islink(path) else self._look_into(path)
 
     def _add_program(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
         """Add the installation of a program, of the links to it, and of its interpreter."""
-        if not depth or _is_system(path) or path in self._done:
+        is_new = depth and path not in self._done and not _is_system(path)
+        if not is_new or not os.path.isfile(path) or not os.access(path, os.X_OK):
             return
         self._done.add(path)
-        named_by = f"the program {text_of(os.path.basename(path))}"
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            if not self._is_shown(path):
-                self._add(self._installation(path), named_by)
-            try:
-                target = os.path.join(os.path.dirname(path), os.readlink(path))
-            except OSError:
-                if text := _script(path):
-                    self._add_interpreter(text, depth - 1)
-            else:
-                self._add_program(os.path.normpath(target), depth - 1)
+        if not self._is_shown(path):
+            program = text_of(os.path.basename(path))
+            self._add(self._installation(path), f"the program {program}")
+        if os.path.islink(path):
+            target = os.path.join(os.path.dirname(path), os.readlink(path))
+            self._add_program(os.path.normpath(target), depth - 1)
+        elif self._is_shown(path):
+            self._look_into(path, depth - 1)
 
-    def _add_interpreter(self, script: bytes, depth: int = _MAX_DEPTH) -> None:
-        words = script.partition(b"\n")[0].removeprefix(b"#!").split()
-        if words and words[0].startswith(b"/") and not _is_system(words[0]):
+    def _look_into(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
+        """Hide a file among programs that holds a secret, and add the interpreter of a script."""
+        text = _text_of_program(path)
+        if is_secret_name(os.path.basename(path)) or _without_secrets(path, text) != text:
+            self._hide(path, "PATH", "it looks like a secret, or holds one")
+        elif text.startswith(b"#!/") and (words := text[2:].partition(b"\n")[0].split()):
             self._add_program(os.path.normpath(words[0]), depth)
 
     def _installation(self, program: bytes) -> bytes:
         """Return the folder to show for a program: an installation, a part of it, or the file."""
+        if self._project_of(final_path(program)) in self._dotfiles:
+            return program
         parts = program.split(b"/")
         start = self._home.count(b"/") + 1 if contains(self._home, program) else 2
         for at in range(start, len(parts) - 1):
@@ -316,7 +311,7 @@ class _Finder:
     def _add_git_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
     ) -> None:
-        text = self._add_setting(path, named_by, name)
+        text = None if os.path.isdir(path) else self._add_setting(path, named_by, name)
         if text is None or path in self._done or not depth:
             return
         self._done.add(path)
@@ -332,7 +327,7 @@ class _Finder:
     def _add_shell_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
     ) -> None:
-        text = self._add_setting(path, named_by, name)
+        text = None if os.path.isdir(path) else self._add_setting(path, named_by, name)
         if text is None or path in self._done or not depth:
             return
         self._done.add(path)
@@ -361,7 +356,7 @@ class _Finder:
             return self._add_file(place, named_by)
         files = list(islice(_files_below(place), _MAX_FILES + 1))
         if len(files) > _MAX_FILES and not self._is_shown(place):
-            self._leave_out(path, named_by, "it has too many files to look for secrets in them")
+            self._leave_out(path, named_by, _TOO_MANY)
         elif all(self._is_clean(each) for each in files):
             self._show(place, named_by)
         else:
@@ -400,6 +395,12 @@ class _Finder:
         is_inside = self._alias != b"/" and contains(self._alias, path)
         return self._home + path[len(self._alias) :] if is_inside else path
 
+    def _add_tool(self, path: bytes, named_by: str) -> None:
+        self._add(path, named_by, ViewEntryKind.TOOLS)
+
+    def _add_cache(self, path: bytes, named_by: str) -> None:
+        self._add(path, named_by, ViewEntryKind.CACHE)
+
     def _add(
         self, path: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ
     ) -> bytes | None:
@@ -410,6 +411,9 @@ class _Finder:
         if self._is_shown(place):
             return place
         names = os.listdir(place) if os.path.isdir(place) else []
+        if names and self._project_of(final_path(place)) in self._dotfiles:
+            self._leave_out(path, named_by, "it is a folder of your dotfiles")
+            return None
         if any(os.path.lexists(b"%s/%s/.git" % (place, name)) for name in names):
             self._leave_out(path, named_by, "it holds a project")
             return None
@@ -418,6 +422,11 @@ class _Finder:
         for name in (*filter(is_secret_name, names), *logins):
             self._hide(place + b"/" + name, named_by, "its name sounds like secrets")
         return place
+
+    def _refuse(self, path: bytes, named_by: str, why: str) -> None:
+        """Leave out a folder, with a better reason if there is one."""
+        if self._follow(path, named_by) is not None:
+            self._leave_out(path, named_by, why)
 
     def _show(self, place: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ) -> None:
         if not self._is_shown(place):
@@ -447,7 +456,7 @@ class _Finder:
 
         It is no reason against settings with a known `name` that the name is one of secrets.
         """
-        if not os.path.lexists(path):
+        if not os.path.lexists(path) or path.startswith(_KERNEL):
             return None
         links: list[ViewEntry] = []
         place = os.path.normpath(path)
@@ -455,7 +464,8 @@ class _Finder:
             while os.path.islink(place) and len(links) < MAX_LINKS:
                 links.append(ViewEntry(place, ViewEntryKind.LINK, named_by, os.readlink(place)))
                 place = os.path.normpath(os.path.join(os.path.dirname(place), links[-1].target))
-            if not os.path.samefile(place, path):  # `..` after a link: the text cannot tell
+            # The text cannot tell where `..` after a link leads, or a link of the kernel.
+            if place.startswith(_KERNEL) or not os.path.samefile(place, path):
                 links, place = [], final_path(path)
             real = final_path(place)
             refusal = self._refusal(real, os.stat(real), os.path.basename(name))
@@ -494,9 +504,9 @@ class _Finder:
             return "it belongs to another user", read
         if any(contains(real, each) for each in (*self._roots, *self._denied)):
             return "it holds a project", read
-        if (top := self._project_of(real)) is not None and top not in self._dotfiles:
-            shown = _short(top, self._home)
-            return f"it is in the project {shown}", f"rootsd approve {shown}"
+        top = self._project_of(real)
+        if top is not None and (top not in self._dotfiles or real == top):
+            return f"it is in the project {_short(top, self._home)}", read
         return None
 
     def _project_of(self, real: bytes) -> bytes | None:
@@ -513,7 +523,7 @@ class _Finder:
         above = (real, *ancestors(real))
         entries = (self._entries[each] for each in above if each in self._entries)
         is_hidden = any(entry.kind is ViewEntryKind.HIDDEN for entry in entries)
-        return is_hidden or any(each in self._denied for each in above)
+        return is_hidden or real.startswith(_KERNEL) or any(each in self._denied for each in above)
 
     def _is_project(self, folder: bytes) -> bool:
         if folder not in self._is_project_at:
@@ -543,13 +553,16 @@ def _without_secrets(path: bytes, text: bytes) -> bytes | None:
     return without_secrets(text)
 
 
-def _script(path: bytes) -> bytes:
-    """Return the text of a script, or nothing for another file or a long one."""
-    with suppress(OSError), open(path, "rb", 0) as file:
-        start = file.read(2)
-        if start == b"#!":
-            return start + file.read(_MAX_SCRIPT_BYTES)
-    return b""
+def _text_of_program(path: bytes) -> bytes:
+    """Return the start of a script or another text, or nothing for a binary file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with open(fd, "rb", 0) as file:
+        text = file.read(len(_ELF)) or b""
+        text += b"" if text == _ELF else file.read(_MAX_SCRIPT_BYTES) or b""
+    return b"" if b"\0" in text or text == _ELF else text
 
 
 def _files_below(folder: bytes) -> Iterator[bytes]:

@@ -24,17 +24,25 @@ _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
     | \bsk-[\w-]{16} | xox[abeoprs]-[\w-]{10} | \bA[KS]IA[0-9A-Z]{16} | \bnpm_\w{30} | \bhf_\w{20}
     | \bpypi-[\w-]{20} | \bAIza[\w-]{30} | \beyJ[\w-]{10,}\.[\w-]{10} | \bSG\.[\w-]{16}
-    | dop_v1_\w{16} | AGE-SECRET-KEY- | ://[^/\s:@"']*:(?![$<{])[^/\s@]+@ | https?://[\w-]{20,}@
+    | dop_v1_\w{16} | AGE-SECRET-KEY- | /t/[\w-]{10,}/
+    | ://[^/\s:@"']*:(?![$<{])[^/\s@]+@ | https?://[\w-]{20,}@
     | (?i:\b(?:basic|bearer)\s+[\w+/=.-]{8} | authorization\s*:\s*\w | sshpass\s+-p
       | \s(?:-u|--user)[\s=]*["']?[^\s"':$]+:[^\s"'$])
 """
 _NAME = rb"""
-    (?P<name>[\w.$:/@%-]*(?:token|passw|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key
-      |_key|auth(?!or\b|ority)|credential|bearer|[_.-]pass|pgpass|smtppass|[_.-]pwd)[\w.-]*)
+    (?P<name>[\w.$:/@%-]*(?:token|pass(?:\b|_|w|phrase)|pwd|secret|api_?key|(?<!signing)key\b
+      |auth(?!or\b|ority)|credential|bearer)[\w.-]*)
 """
 _SETTING = rb"(?ix)" + _NAME + rb"""["']?\]?\s*[=:]+>?\s*(?P<value>.*)"""
-_WORDS = rb"(?ix)^\s*(?:set\s.*|setenv\s+|machine\s.*)?" + _NAME + rb"\s+(?P<value>\S.*)"
+_WORDS = rb"""(?ix)^\s*(?:set\s(?:.*\s)?|setenv\s+|machine\s.*\s|(?=passw|token))
+    (?P<name>\w*(?:token|pass\b|passw|secret|key\b|credential)\w*)\s+(?P<value>\S.*)
+"""
 _ELEMENT = rb"(?i)<([\w.-]*(?:token|passw|passphrase|secret|key|credential)[\w.-]*)>[^<>]+</\1>"
+# A value that only a program would write: these occur in programs for other reasons, too.
+_RANDOM = rb"""(?x)
+    [=:\s]["']?(?:[0-9a-f]{32,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,})={0,2}["']?\s*$
+"""
+_MIN_RANDOM = 32
 _NO_SECRET = rb"""(?ix)
     ["']?(?:\$\{?\w+\}?|\$\((?!\s*(?:echo|printf|base64)).*|`.*|true|false|yes|no|on|off|null|none
     |always|never|auto|legacy|\d{1,5})?["']?[\s,;]*(?:\#.*)?
@@ -52,8 +60,6 @@ def without_secrets(text: bytes) -> bytes | None:
     The result is None if what is left may hold a part of one. In an XML element, only the value is
     left out. If a heading such as `[url "https://TOKEN@host"]` holds one, its section is left out.
     """
-    if not _may_have_secrets(text):
-        return text
     kept, is_in_section = list[bytes](), False
     for line in _pattern(_ELEMENT).sub(rb"<\1></\1>", text).splitlines(keepends=True):
         bare = line.strip()
@@ -74,9 +80,7 @@ def has_literal_secret(text: bytes) -> bool:
 
     It counts only known forms of tokens, and values of 8 characters or more with a digit in them.
     """
-    if not _may_have_secrets(text):
-        return False
-    return any(_has_secret(line, _pattern(_LITERAL)) for line in text.splitlines())
+    return _may_have_secrets(text) and any(map(_has_literal, text.splitlines()))
 
 
 def _may_have_secrets(text: bytes) -> bool:
@@ -84,22 +88,36 @@ def _may_have_secrets(text: bytes) -> bool:
     return any(hint in low for hint in _HINTS)
 
 
-def _has_secret(line: bytes, literal: re.Pattern[bytes] | None = None) -> bool:
+def _has_secret(line: bytes) -> bool:
+    if len(line) > _MIN_RANDOM and _pattern(_RANDOM).search(line):
+        return True
     if not _may_have_secrets(line):
         return False
     if _pattern(_KNOWN_FORMS).search(line):
         return True
-    if (found := _pattern(_SETTING).search(line) or _pattern(_WORDS).match(line)) is None:
+    if (found := _named(line)) is None:
         return False
     value = found["value"].strip()
-    if not value and line.rstrip().endswith(b":") and literal is None:
+    if not value and line.rstrip().endswith(b":"):
         return True  # in YAML, the value is below
-    if literal is not None:
-        return literal.fullmatch(value) is not None
     is_place = _pattern(_PLACE).fullmatch(found["name"]) is not None
     if is_place and value.lstrip(b"\"'")[:1] in (b"/", b"~", b"$", b""):
         return False
     return _pattern(_NO_SECRET).fullmatch(value) is None
+
+
+def _has_literal(line: bytes) -> bool:
+    if not _may_have_secrets(line):
+        return False
+    if _pattern(_KNOWN_FORMS).search(line):
+        return True
+    found = _named(line)
+    return found is not None and _pattern(_LITERAL).fullmatch(found["value"].strip()) is not None
+
+
+def _named(line: bytes) -> re.Match[bytes] | None:
+    """Return the name that sounds like one of a secret, and the value after it."""
+    return _pattern(_SETTING).search(line) or _pattern(_WORDS).match(line)
 
 
 def _goes_on(line: bytes) -> bool:

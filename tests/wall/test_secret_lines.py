@@ -1,0 +1,122 @@
+"""Lines with secrets are left out of settings, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
+
+# None of them is a real token.
+SECRET_LINES = """
+export OPENAI_API_KEY=abc
+export GH_TOKEN="a b c"
+DB_PASS='x'
+set -gx GITHUB_TOKEN abc
+setenv API_TOKEN abc
+//registry.npmjs.org/:_authToken=abc
+_auth = YWJjOmRlZg==
+//r.example/:_password="YWJj"
+npmAuthToken: "abc"
+"npmAuthIdent": "user:abc"
+signing.password=abc
+mavenPwd=abc
+        smtpPass = abc
+        token = abc
+        extraHeader = Authorization: Basic YWJjOmRlZg==
+index-url = https://me:abc@pypi.example/simple
+  - https://conda.example/t/ab-0123456789/channel
+export X=ghp_01234567890123456789
+export X=sk-0123456789abcdef0
+export X=AKIA0123456789ABCDEF
+export SESSION=0123456789abcdef0123456789abcdef
+export SESSION="aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"
+alias x='curl -u me:abc https://h.example'
+alias y='sshpass -p abc ssh h'
+SETUVAR --export GITHUB_TOKEN:abc
+export TOKEN=$(echo YWJj | base64 -d)
+export TOKEN=$'abc'
+Sys.setenv(API_KEY = "abc")
+# export OLD_TOKEN=abc, don't use
+""".strip().splitlines()
+
+HARMLESS_LINES = """
+export PATH="$HOME/bin:$PATH"
+export SSH_AUTH_SOCK=$XDG_RUNTIME_DIR/agent
+export PASSWORD_STORE_DIR=~/.password-store
+export TOKEN=$(pass show token)
+export TOKEN=$OTHER
+//registry.npmjs.org/:_authToken=${NPM_TOKEN}
+always-auth=true
+registry=https://registry.npmjs.org/
+        signingkey = ABCDEF0123456789
+        name = A Author
+        author = me
+[credential "https://github.com"]
+        helper = store
+        insteadOf = git@github.com:
+bindkey '^[[A' history-search
+bind-key x kill-pane
+set -g status-key vi
+compinit && source <(kubectl completion zsh)
+export GPG_TTY=$(tty)
+channel_priority: strict
+export TOKEN=
+export LESS="-R --use-color"
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", SECRET_LINES)
+def test_a_line_with_a_secret_is_left_out(line: str) -> None:
+    text = f"first = 1\n{line}\nlast = 2\n".encode()
+    assert without_secrets(text) == b"first = 1\nlast = 2\n"
+
+
+@pytest.mark.parametrize("line", HARMLESS_LINES)
+def test_other_lines_stay(line: str) -> None:
+    text = f"first = 1\n{line}\nlast = 2\n".encode()
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export TOKEN='abc\ndef'\n",
+        "export TOKEN=abc\\\ndef\n",
+        "token: |\n  abc\n",
+        "token:\n  abc\n",
+        "tokens=(\n abc\n)\n",
+        'token = """\nabc\n"""\n',
+        "cat > x <<END_TOKEN=abc\ndef\n",
+        "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n",
+        'key = "-----BEGIN PRIVATE KEY-----\nabc"\n',
+    ],
+)
+def test_a_secret_that_may_go_on_in_the_next_line_leaves_nothing(text: str) -> None:
+    assert without_secrets(f"first = 1\n{text}last = 2\n".encode()) is None
+
+
+def test_the_section_of_a_heading_with_a_secret_goes() -> None:
+    text = b'[a]\nb = c\n[url "https://u:abc@h/"]\ninsteadOf = x\n[user]\nname = n\n'
+    assert without_secrets(text) == b"[a]\nb = c\n[user]\nname = n\n"
+
+
+def test_an_element_of_xml_loses_its_value() -> None:
+    text = b"<server>\n<id>a</id><password>\nabc</password>\n</server>\n"
+    assert without_secrets(text) == b"<server>\n<id>a</id><password></password>\n</server>\n"
+    assert without_secrets(b"<password><![CDATA[abc]]></password>\n<a/>\n") != b""
+
+
+@pytest.mark.parametrize(
+    ("line", "has_secret"),
+    [
+        ("API_KEY=abcdef123456", True),
+        ("curl -H 'Authorization: Bearer abcdefgh1'", True),
+        ("token = tokenizer.next()", False),
+        ("password=$1", False),
+        ("key=value", False),
+        ("token: str = ''", False),
+        ("sha=0123456789abcdef0123456789abcdef", False),
+    ],
+)
+def test_a_program_has_a_secret_only_if_it_is_a_literal(line: str, has_secret: bool) -> None:
+    assert has_literal_secret(f"#!/bin/sh\n{line}\n".encode()) is has_secret
