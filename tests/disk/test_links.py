@@ -65,3 +65,10 @@ def test_the_final_path_of_what_the_kernel_refuses_is_the_path_itself(
     (top / "link").symlink_to(unreadable_link / "x")
     for name, expected in (("self", top / "self"), ("link", unreadable_link / "x")):
         assert final_path(os.fsencode(top / name)) == os.fsencode(expected)
+
+
+@pytest.mark.parametrize("target", ["/", "//", ".", "..", "../..", "folder/..", "/usr/.."])
+def test_a_link_to_a_folder_above_ends_there(top: Path, target: str) -> None:
+    (top / "folder").mkdir(exist_ok=True)
+    (top / "above").symlink_to(target)
+    assert final_path(bytes(top / "above")) == bytes((top / "above").resolve())

@@ -313,7 +313,7 @@ def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     links=st.dictionaries(st.sampled_from(LINKS), st.sampled_from(HOSTILE), max_size=5),
     variables=st.dictionaries(

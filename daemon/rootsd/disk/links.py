@@ -66,6 +66,8 @@ def real_path(path: bytes) -> bytes:
             )
         if target is None:
             here = there
+        elif target.startswith(b"/"):
+            here = b"/"  # where a link to / ends
     return here
 
 

@@ -236,7 +236,8 @@ class _Finder:
         if not place.startswith(b"/") or place == self._home + b"/" + usual:
             return None
         real = final_path(place)
-        if _is_system(real) or self._is_shown(real) or not os.path.isdir(real):
+        is_above = contains(real, self._home)
+        if is_above or _is_system(real) or self._is_shown(real) or not os.path.isdir(real):
             return None
         for path, tool in find_moved_token_files(usual, place):
             self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
@@ -354,6 +355,9 @@ class _Finder:
             return None if place is None else read_small(final_path(place), _MAX_BYTES)
         if not os.path.isdir(place):
             return self._add_file(place, named_by)
+        if place in self._done:  # a link in it may lead to it
+            return None
+        self._done.add(place)
         files = list(islice(_files_below(place), _MAX_FILES + 1))
         if len(files) > _MAX_FILES and not self._is_shown(place):
             self._leave_out(path, named_by, _TOO_MANY)
@@ -391,7 +395,7 @@ class _Finder:
 
     def _at_home(self, path: bytes) -> bytes:
         """Return a path of the environment with the real home folder in it."""
-        path = os.path.normpath(path) if path else path
+        path = b"/" + os.path.normpath(path).lstrip(b"/") if path.startswith(b"/") else b""
         is_inside = self._alias != b"/" and contains(self._alias, path)
         return self._home + path[len(self._alias) :] if is_inside else path
 
@@ -406,7 +410,7 @@ class _Finder:
     ) -> bytes | None:
         """Add a file or a folder as a whole, and return its place if it may be shown."""
         place = self._follow(path, named_by)
-        if place is None or _is_system(place):
+        if place is None or _is_system(final_path(place)):
             return None
         if self._is_shown(place):
             return place
@@ -459,7 +463,7 @@ class _Finder:
         if not os.path.lexists(path) or path.startswith(_KERNEL):
             return None
         links: list[ViewEntry] = []
-        place = os.path.normpath(path)
+        place = b"/" + os.path.normpath(path).lstrip(b"/")
         try:
             while os.path.islink(place) and len(links) < MAX_LINKS:
                 links.append(ViewEntry(place, ViewEntryKind.LINK, named_by, os.readlink(place)))
