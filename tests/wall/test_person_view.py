@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rootsd.core.mount_plan import ViewEntryKind
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors
 from rootsd.wall.view import person_view as person
 from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries
 from rootsd.wall.view.person_view import PersonView, _Finder, person_view
+from rootsd.wall.view.token_files import find_token_files
 from support.walls import Wall, Weakness
 
 SECRET = "TOPSECRET-9f8e7d6c5b"  # noqa: S105 - it is planted
@@ -283,7 +284,7 @@ def _secrets_in(view: PersonView) -> list[bytes]:
         if entry.kind is ViewEntryKind.PRIVATE_FILE and SECRET.encode() in entry.content
     ]
     for entry in view.entries:
-        if entry.kind in (ViewEntryKind.READ, ViewEntryKind.CACHE):
+        if entry.kind in (ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.TOOLS):
             files = [entry.path] if os.path.isfile(entry.path) else []
             for folder, _, names in os.walk(entry.path):
                 files += [os.path.join(folder, name) for name in names]
@@ -358,8 +359,9 @@ def _view(home: Path, variables: Mapping[str, list[str]]) -> PersonView:
     }
     folder = bytes(home)
     base = [
-        *home_entries(folder, TOOLCHAINS, ViewEntryKind.READ, "toolchains"),
+        *home_entries(folder, TOOLCHAINS, ViewEntryKind.TOOLS, "toolchains"),
         *home_entries(folder, CACHES, ViewEntryKind.CACHE, "caches"),
+        *(ViewEntry(path, ViewEntryKind.HIDDEN, tool) for path, tool in find_token_files(folder)),
     ]
     return person_view(folder, os.geteuid(), found, base)
 

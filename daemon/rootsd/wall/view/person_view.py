@@ -27,7 +27,7 @@ from rootsd.core.secret_names import is_secret_name, secret_part
 from rootsd.disk.git_settings import read_settings
 from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import read_small
-from rootsd.wall.view.default_view import CACHES, SYSTEM
+from rootsd.wall.view.default_view import SYSTEM
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 from rootsd.wall.view.token_files import find_moved_token_files
 
@@ -201,9 +201,9 @@ class _Finder:
             else:
                 self._entries[entry.path] = entry
         for entry in linked:
-            is_cache = entry.path[len(self._home) + 1 :] in CACHES
-            add = self._add_cache if is_cache else self._add
-            add(entry.path, entry.reason)
+            is_link = entry.kind is ViewEntryKind.LINK
+            kind = ViewEntryKind.READ if is_link else entry.kind
+            self._add(entry.path, entry.reason, kind)
 
     # Programs
 
