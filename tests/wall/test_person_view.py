@@ -129,12 +129,15 @@ HOMES = [
     Home(
         "moved cargo and go",
         {"data/cargo/credentials.toml": "SECRET", "data/cargo/env": "x",
+         ".cargo/config.toml": "[registries.x]\ntoken = 'SECRET'\n[build]\njobs = 2\n",
+         "data/cargo/config.toml": "[registries.x]\ntoken = 'SECRET'\n[build]\njobs = 2\n",
          "data/cargo/registry/x": "x", "data/go/pkg/mod/x": "x", "data/go/src/s": "SECRET"},
         {},
         ["data/cargo/bin/rg", "data/go/bin/tool"],
         {"PATH": "~/data/cargo/bin:~/data/go/bin", "CARGO_HOME": "~/data/cargo",
          "GOPATH": "~/data/go"},
         ["data/cargo/bin/rg", "data/cargo/env", "data/cargo/registry/x", "data/go/bin/tool",
+         ".cargo/config.toml", "data/cargo/config.toml",
          "data/go/pkg/mod/x"],
         ["data/cargo/credentials.toml", "data/go/src/s"],
     ),
@@ -249,6 +252,7 @@ def test_what_settings_name_is_visible_and_no_secret_is(folder: Path, case: Home
         assert [each for each in hidden if not wall.error_of(f"content('{home / each}')")] == []
         for each in MIXED_SECRETS:
             assert not wall.error_of(f"names('{home / each}', 'r.example')")
+            assert wall.error_of(f"append('{home / each}')") in ("EROFS", "EACCES")
 
 
 @pytest.mark.needs("wall")
@@ -277,11 +281,12 @@ VARIABLES = b"""
 
 def _secrets_in(view: PersonView) -> list[bytes]:
     """Return the files with the secret that programs would see."""
-    hidden = {entry.path for entry in view.entries if entry.kind is ViewEntryKind.HIDDEN}
+    closed = (ViewEntryKind.HIDDEN, ViewEntryKind.COPY)
+    hidden = {entry.path for entry in view.entries if entry.kind in closed}
     found = [
         entry.path
         for entry in view.entries
-        if entry.kind is ViewEntryKind.PRIVATE_FILE and SECRET.encode() in entry.content
+        if entry.kind is ViewEntryKind.COPY and SECRET.encode() in entry.content
     ]
     for entry in view.entries:
         if entry.kind in (ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.TOOLS):

@@ -252,7 +252,7 @@ def test_the_private_home_has_the_users_settings_and_changes_nothing_outside(
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[a]\n")
-    (home / ".npmrc").write_text("_auth=secret")
+    (home / ".npmrc").write_text("registry=r\n_auth=secret\n")
     (home / ".npm").mkdir()
     with StaticTestWall(tmp_path) as wall:
         own = wall.marker.decode()
@@ -260,5 +260,6 @@ def test_the_private_home_has_the_users_settings_and_changes_nothing_outside(
         wall.run(f"read('{own}/.gitconfig'); make('{own}/.npm/cache'); make('{own}/new')")
         assert wall.error_of(f"append('{own}/.gitconfig')") == "EACCES"
         assert wall.error_of(f"read('{home}/.npmrc')") == "EACCES"
+        assert wall.run(f"result = open('{own}/.npmrc').read()") == "registry=r\n"
         assert wall.error_of(f"make('{home}/new')") == "EACCES"
     assert sorted(os.listdir(home)) == [".gitconfig", ".npm", ".npmrc"]

@@ -44,6 +44,8 @@ class ViewEntryKind(Enum):
     """An empty folder that only the confined programs see. It is removed when they end."""
     PRIVATE_FILE = "private file"
     """A file in a private folder, unless the view has something else at this path."""
+    COPY = "copy"
+    """A read-only file with other content than the one outside. That one stays closed."""
     FOLDER = "mount point"
     START = "start folder"
     """An empty folder in which nothing can be made, unless the view has something at this path."""
@@ -56,7 +58,7 @@ class ViewEntry(NamedTuple):
     """One path of the base, and why it is there.
 
     `target` is the target of a link, or the path of a kept folder or a socket outside. `content`
-    is the content of a private file.
+    is the content of a private file or a copy.
     """
 
     path: bytes

@@ -112,6 +112,9 @@ class BaseView:
                 self._add_hidden(path)
             case ViewEntryKind.PRIVATE_FILE:
                 self._add_private_file(path, entry.content)
+            case ViewEntryKind.COPY:
+                copy = self._stand_ins.new_file(entry.content)
+                self._add_bound(path, _ATTRIBUTES[ViewEntryKind.READ], copy)
             case _ if entry.kind in _OWN_FOLDERS:
                 self._add_own(entry, storage)
             case _:

@@ -40,6 +40,7 @@ from rootsd.wall.view.fixed_roots import fixed_roots, missing
 _DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.CONTROL_DEVICE
 _CHANGE_ALL = ~NO_DEVICES
 _PROC = b"/proc"
+_CLOSED = (ViewEntryKind.HIDDEN, ViewEntryKind.COPY)
 
 
 class FixedView:
@@ -166,7 +167,7 @@ def _is_in(path: bytes, folders: frozenset[bytes]) -> bool:
 def _hidden(entries: Iterable[ViewEntry], path: bytes) -> Iterator[bytes]:
     """Yield the paths below `path` to hide, without those that this user cannot read anyway."""
     for entry in entries:
-        is_hidden = entry.kind is ViewEntryKind.HIDDEN and contains(path, entry.path)
+        is_hidden = entry.kind in _CLOSED and contains(path, entry.path)
         if is_hidden and (entry.reason == DENIED or os.access(entry.path, os.R_OK)):
             yield entry.path  # a denied folder that is gone may return
 
@@ -176,7 +177,7 @@ def _check_entries(entries: Iterable[ViewEntry], roots: Iterable[DesiredMount]) 
     closed = {
         each.path: "is denied" if each.reason == DENIED else "is hidden"
         for each in entries
-        if each.kind is ViewEntryKind.HIDDEN
+        if each.kind in _CLOSED
     }
     closed |= {each.path: "is read-only" for each in roots if each.access is Access.READ}
     for entry in entries:

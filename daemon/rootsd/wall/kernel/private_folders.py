@@ -92,6 +92,10 @@ class PrivateFolders:
                 self._link(entry.path, os.path.join(os.path.dirname(entry.path), entry.target))
             case ViewEntryKind.READ | ViewEntryKind.WRITE | ViewEntryKind.TOOLS:
                 self._link(entry.path, entry.path)
+            case ViewEntryKind.COPY:
+                place = self._place(entry.path)
+                with suppress(FileExistsError), open(place, "xb") as file:
+                    file.write(entry.content)
             case _:
                 pass
 
@@ -108,10 +112,14 @@ class PrivateFolders:
             remove_tree(os.fsdecode(name), above)
 
     def _link(self, path: bytes, target: bytes) -> None:
+        with suppress(FileExistsError):
+            os.symlink(target, self._place(path))
+
+    def _place(self, path: bytes) -> bytes:
+        """Return where a path of the home folder is, after its parents."""
         place = self._run + b"/home" + path.removeprefix(self._home)
         os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-        with suppress(FileExistsError):
-            os.symlink(target, place)
+        return place
 
     def _cache(self, path: bytes) -> bytes:
         place = self._folder + CACHES + b"/" + flat_name(path)

@@ -38,7 +38,7 @@ class StandIns:
         """The mounts of the base that differ from what is at their paths outside."""
         self._skeleton = skeleton
         self._worktrees = worktrees
-        self._made = 0  # the number of masks so far, for their names
+        self._made = 0  # the number of masks and files so far, for their names
         # The folders over what is denied or hidden, by its path and the root that hides it.
         self._masks: dict[bytes, dict[bytes, bytes]] = {}
         self._placeholders: dict[bytes, bytes] = {}  # where they lie, by the worktree's path
@@ -47,6 +47,14 @@ class StandIns:
         """Make the folder and the empty file. Raises OSError."""
         os.mkdir(self._folder, 0o755)
         os.close(os.open(self.empty_file, os.O_CREAT | os.O_WRONLY, 0o444))
+
+    def new_file(self, content: bytes) -> bytes:
+        """Make a file to show in place of another one, and return where it is. Raises OSError."""
+        self._made += 1
+        place = self._folder + b"/%d" % self._made
+        with open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444), "wb") as file:
+            file.write(content)
+        return place
 
     # Masks
 

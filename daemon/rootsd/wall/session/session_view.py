@@ -102,7 +102,7 @@ class ComposedView(NamedTuple):
             entries=tuple(
                 entry
                 for entry in self.entries
-                if entry.kind is not ViewEntryKind.PRIVATE_FILE
+                if entry.kind not in (ViewEntryKind.PRIVATE_FILE, ViewEntryKind.COPY)
                 or not is_denied(entry.path, denied)
             ),
             notes=tuple(

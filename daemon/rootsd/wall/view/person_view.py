@@ -373,16 +373,14 @@ class _Finder:
         if text is None:
             return None
         clean = _without_secrets(path, text)
-        is_private = contains(self._home, path) and not self._is_shown(path)
         if clean == text:
             self._show(path, named_by)
-        elif clean is None or not is_private:
+        elif clean is None:
             self._hide(path, named_by, "it holds what looks like a secret, or is too long")
         else:
             self._leave_out(path, named_by, "programs get a copy without the lines with secrets")
             reason = f"{named_by}; a copy without the lines with secrets"
-            entry = ViewEntry(path, ViewEntryKind.PRIVATE_FILE, reason, content=clean)
-            self._entries.setdefault(path, entry)
+            self._entries[path] = ViewEntry(path, ViewEntryKind.COPY, reason, content=clean)
         return clean
 
     def _is_clean(self, path: bytes) -> bool:
