@@ -1,4 +1,6 @@
-"""The wall: how soon a running program sees a change, the cost of the start, and many roots.
+"""The wall: how soon a change is seen, and the cost of the start, of work, and of many roots.
+
+The start and the work are compared with bubblewrap, whose view has fewer parts and never changes.
 
 The rows "from the command line to the program" begin when the arguments are parsed, and end when a
 program in C says the time. The loading of Python and of modules is not in them.
@@ -8,6 +10,7 @@ Run: make bench ARGS='-k bench_confine'
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -66,7 +69,18 @@ main.parse_arguments = parse_arguments
 sys.exit(main.main(sys.argv[1:]))
 """
 _MANY = 5_000
+_MANY_PROTECTED = 500
 _WARDENS = 10
+_FILES = 20_000
+_UNITS = 60
+# Prints the nanoseconds that the work takes, without the start of the wall around it.
+_TIMED = "begin=$(date +%s%N); {} >/dev/null; echo $(($(date +%s%N) - begin))"
+_WORK = {
+    f"git status, {_FILES:,} files": "git -C files status --short",
+    f"find, {_FILES:,} files": "find files -name .none",
+    f"npm ci, {_UNITS} packages": "npm ci --silent --offline --prefix packages",
+    f"cc, {_UNITS} files": "make -s -B -C units",
+}
 
 
 @pytest.fixture
@@ -115,7 +129,7 @@ def _changes(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, s
 
 def _many(tmp_path: Path, home: Path) -> list[tuple[str, str, str]]:
     rows = []
-    for kind, number in (("protected", 100), ("protected", _MANY), ("plain", _MANY)):
+    for kind, number in (("protected", 100), ("protected", _MANY_PROTECTED), ("plain", _MANY)):
         roots = _roots(tmp_path / kind, number)
         with Wall(tmp_path / "state", home) as wall:
             warden = psutil.Process(wall.warden_pid)
@@ -175,6 +189,83 @@ def _parts(home: Path, rounds: int, roots: str) -> list[tuple[str, str, str]]:
             )
             times.setdefault(f"{what} the program to the end", []).append(ended - started)
     return [_row(*each) for each in times.items()]
+
+
+@pytest.mark.needs("npm", "bubblewrap", "gcc", "make")
+def test_work_outside_behind_the_wall_and_in_bubblewrap(
+    tmp_path: Path, home: Path, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
+    root = _make_work(tmp_path / "root")
+    walls = {
+        "outside": [],
+        "wall": [sys.executable, "-m", "rootsd", "confine", "--quiet", "--all", "--"],
+        "bubblewrap": [*_bubblewrap(root), "--"],
+    }
+    works = {"start": "true", **_WORK}
+    times: dict[tuple[str, str], list[float]] = {}
+    with RootsPublisher(tmp_path / "rootsd") as publisher:
+        publisher.publish(_root(root))
+        for _ in range(sizes.pick(test=5, check=15, soak=50) + 1):
+            for work, command in works.items():
+                for wall, words in walls.items():
+                    spent = _time_of_work(words, command, root)
+                    times.setdefault((work, wall), []).append(spent)
+    rows = [
+        (work, *(f"{statistics.median(times[work, wall][1:]) * 1e3:.1f} ms" for wall in walls))
+        for work in works
+    ]
+    table("Work", ("what", *walls), rows)
+
+
+def _time_of_work(wall: Sequence[str], command: str, root: Path) -> float:
+    """Return the seconds that `command` takes in `wall`, or for `true`, those of the whole."""
+    begin = time.perf_counter()
+    words = [*wall, "sh", "-c", _TIMED.format(command)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, cwd=root)
+    whole = time.perf_counter() - begin
+    return whole if command == "true" else int(done.stdout.split()[-1]) / 1e9
+
+
+def _make_work(root: Path) -> Path:
+    """Make a root with files to look at, packages to install, and units to compile."""
+    files, packages, units = root / "files", root / "packages", root / "units"
+    for number in range(_FILES):
+        file = files / f"{number // 100:03}" / f"{number:05}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{number}\n")
+    git = ["git", "-C", str(files)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    names = [f"package-{number}" for number in range(_UNITS)]
+    for name in names:
+        package = packages / "archives" / name
+        package.mkdir(parents=True)
+        (package / "package.json").write_text(json.dumps({"name": name, "version": "1.0.0"}))
+        for number in range(20):
+            (package / f"{number}.js").write_text(f"exports.x = {number}\n")
+    pack = ["npm", "pack", "--silent", *(f"./archives/{name}" for name in names)]
+    subprocess.run(pack, check=True, capture_output=True, cwd=packages)
+    needed = {name: f"file:{name}-1.0.0.tgz" for name in names}
+    (packages / "package.json").write_text(json.dumps({"name": "x", "dependencies": needed}))
+    lock = ["npm", "install", "--silent", "--offline", "--package-lock-only"]
+    subprocess.run(lock, check=True, capture_output=True, cwd=packages)
+    units.mkdir()
+    for number in range(_UNITS):
+        (units / f"u{number}.c").write_text(f"#include <stdio.h>\nint f{number}(void);\n")
+    objects = " ".join(f"u{number}.o" for number in range(_UNITS))
+    (units / "Makefile").write_text(f"all: {objects}\n")
+    return root
+
+
+def _bubblewrap(root: Path) -> list[str]:
+    """Return the start of a command that shows the system, and `root`."""
+    shown = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent"]
+    shown += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    for folder in ("/usr", "/etc", "/bin", "/lib", "/lib64", "/opt"):
+        shown += ["--ro-bind-try", folder, folder]
+    return [*shown, "--bind", str(root), str(root), "--chdir", str(root)]
 
 
 @pytest.mark.parametrize("roots", [500, _MANY])
