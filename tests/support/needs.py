@@ -148,6 +148,7 @@ NEEDS = {
         lambda: Path("/dev/fuse").exists() and shutil.which("ntfs-3g") is not None,
         "apt-get install ntfs-3g, where there is /dev/fuse",
     ),
+    "pip": Need(_program("pip"), "apt-get install python3-pip"),
     "pipx": Need(_program("pipx"), "apt-get install pipx"),
     "poetry": Need(_program("poetry"), "apt-get install python3-poetry"),
     "pre-commit": Need(_program("pre-commit"), "apt-get install pre-commit"),

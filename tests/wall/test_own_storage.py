@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.wall.session.kept_names import remove_left
 from support.polling import until
 from support.walls import Wall, Weakness
 
@@ -133,7 +135,7 @@ def test_a_private_folder_is_on_the_disk_until_the_end(
         write(wall, place / "new" / "deep")
         wall.run(f"os.chmod({str(place / 'new')!r}, 0)")
         assert len(list((tmp_path / "walls").rglob("new"))) == 1
-    until(lambda: not list((tmp_path / "walls/name/0").glob("private-*")))
+    until(lambda: not list((tmp_path / "walls/name/0").glob("run-*")))
     assert not (home / "new").exists()
 
 
@@ -149,6 +151,23 @@ def test_what_a_killed_program_left_is_removed_at_the_next_start(
     with make_wall() as next_one:
         assert content(next_one, home / "new") == "ENOENT"
         assert not list((tmp_path / "walls").rglob("new"))
+
+
+def test_what_a_killed_program_left_is_removed_at_any_start_but_not_of_a_running_one(
+    tmp_path: Path,
+) -> None:
+    walls = tmp_path / "confine"
+    for slot in ("0", "1"):
+        (walls / "name" / slot / "run-1/home").mkdir(parents=True)
+        (walls / "name" / slot / "lock").touch()
+    (walls / "name/0/run-1/home").chmod(0)
+    (walls / "name/0/changes").mkdir()
+    with (walls / "name/1/lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_left(bytes(walls))
+    left = {str(path.relative_to(walls)) for path in walls.rglob("*") if path.is_dir()}
+    kept = {"name", "name/0", "name/0/changes", "name/1"}
+    assert left == kept | {"name/1/run-1", "name/1/run-1/home"}
 
 
 def test_without_overlays_toolchains_are_read_only(home: Path, make_wall: MakeWall) -> None:

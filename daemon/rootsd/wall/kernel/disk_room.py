@@ -31,6 +31,7 @@ class DiskRoom:
         self._folder = folder
         self._programs = programs
         self._floor = min(_MAX_FLOOR, self._left() // 2)
+        self._why = RootsdError("the disk is full")
         self.deadline = time.monotonic()
         """When to call `attend`."""
 
@@ -45,8 +46,10 @@ class DiskRoom:
             self._programs.resume()
         else:
             pause_s = _STOPPED_S
-            why = f"the disk has only {left >> 20} MiB left"
-            self._programs.stop(RootsdError(why, "df -h; it continues when there is room"))
+            if self._programs.state is PauseState.RUNNING:
+                why = f"the disk has only {left >> 20} MiB left"
+                self._why = RootsdError(why, "df -h; it continues when there is room")
+            self._programs.stop(self._why)
         self.deadline = time.monotonic() + pause_s
 
     def let_run(self) -> None:

@@ -44,7 +44,8 @@ FOLDERS = b"/folders"
 UPPER = b"/upper"
 """Where a kept folder has what programs wrote."""
 _WORK = b"/work"
-_PRIVATE = b"private"
+RUN_PREFIX = b"run-"
+"""How the names of the private folders of a start begin, in the folder of a wall."""
 _SOCKET = b"wall-"
 _OVERLAY = b"overlay"
 _ANSWER_TIMEOUT_S = 2
@@ -70,7 +71,7 @@ class OwnStorage:
         """Readable when another warden of this name asks for mounts; see `serve`."""
         self._kept = kept
         self._folder = folder
-        self._private = folder + b"/" + _PRIVATE + b"-%d" % os.getpid()
+        self._private = folder + b"/" + RUN_PREFIX + b"%d" % os.getpid()
         self._memory = memory
         self._lock = -1
         self._trees: dict[bytes, int] = {}  # copies from other wardens, detached
@@ -142,8 +143,8 @@ class OwnStorage:
         if self._is_known:
             layers.insert(0, self._place_of(path))
         for layer in layers:
-            for name in (UPPER, _WORK):
-                os.makedirs(layer + name, 0o700, exist_ok=True)
+            _make_layer(layer + UPPER, path)
+            os.makedirs(layer + _WORK, 0o700, exist_ok=True)
             options = (_escape(path), _escape(layer + UPPER), _escape(layer + _WORK))
             data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
             try:
@@ -162,7 +163,7 @@ class OwnStorage:
         If a folder is shown there later, this has its changes.
         """
         folder = self._place_of(path) + UPPER
-        os.makedirs(folder, 0o700, exist_ok=True)
+        _make_layer(folder, path)
         return folder
 
     def kept_copy(self, file: bytes) -> bytes:
@@ -265,7 +266,7 @@ def remove_private(folder: bytes) -> None:
     """
     with suppress(OSError), closing(os.open(folder, os.O_PATH | os.O_DIRECTORY)) as above:
         for name in os.listdir(folder):
-            if name.startswith(_PRIVATE):
+            if name.startswith(RUN_PREFIX):
                 with suppress(OSError):
                     remove_tree(os.fsdecode(name), above)
 
@@ -273,6 +274,18 @@ def remove_private(folder: bytes) -> None:
 def flat_name(path: bytes) -> bytes:
     """Return a name for what is at `path`."""
     return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")
+
+
+def _make_layer(folder: bytes, path: bytes) -> None:
+    """Make a folder for what programs write at `path`, with a hidden file if programs lie there.
+
+    To upgrade a package, pip renames a folder that has nothing but the programs of this package.
+    A mount cannot be renamed.
+    """
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if os.path.basename(path) == b"bin":
+        with suppress(FileExistsError):
+            os.close(os.open(folder + b"/.kept", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _open_lock(path: bytes) -> int:

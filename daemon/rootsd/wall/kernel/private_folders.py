@@ -19,11 +19,9 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
-from rootsd.wall.kernel.own_storage import flat_name
-from rootsd.wall.kernel.removal import remove_tree
+from rootsd.wall.kernel.own_storage import RUN_PREFIX, flat_name, remove_private
 from rootsd.wall.system_calls import closing, open_below, open_path
 
-_RUN_PREFIX = b"run-"
 _LINKED = frozenset(
     {
         ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE, ViewEntryKind.READ,
@@ -40,11 +38,9 @@ class PrivateFolders:
     def __init__(self, folder: bytes, home: bytes) -> None:
         """Make the folders, and remove those of an earlier start. Raises OSError."""
         self._folder = folder
-        for name in os.listdir(folder):
-            if name.startswith(_RUN_PREFIX):
-                self._remove(name)
+        remove_private(folder)
         self._home = home
-        self._run = tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=folder)
+        self._run = tempfile.mkdtemp(prefix=RUN_PREFIX, dir=folder)
         for place in (COPIES, CACHES):
             os.makedirs(folder + place, 0o700, exist_ok=True)
         for name in (b"home", b"tmp", b"runtime"):
@@ -101,15 +97,7 @@ class PrivateFolders:
 
     def close(self) -> None:
         """Remove what is gone at the end."""
-        self._remove(os.path.basename(self._run))
-
-    def _remove(self, name: bytes) -> None:
-        """Remove the folders of a start, which ended. What is left is removed at the next one."""
-        with (
-            suppress(OSError),
-            closing(os.open(self._folder, os.O_PATH | os.O_DIRECTORY)) as above,
-        ):
-            remove_tree(os.fsdecode(name), above)
+        remove_private(self._folder)
 
     def _link(self, path: bytes, target: bytes) -> None:
         with suppress(FileExistsError):

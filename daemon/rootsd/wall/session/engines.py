@@ -252,6 +252,10 @@ class StaticWall:
             "--static: names, sizes, and times of all your files can be read, and modes and times"
             " changed"
         )
+        yield (
+            "--static: tools cannot install where your toolchains are, and caches start empty for"
+            " each program that runs at the same time"
+        )
         yield "--static: all processes of this system are visible, with their arguments"
         yield "--static: files that git, editors, and agents run outside are writable in a root"
         if self._version < SCOPES_SINCE:

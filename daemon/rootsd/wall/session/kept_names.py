@@ -17,14 +17,23 @@ from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.facts import names_in
+from rootsd.wall.git.session_peers import wall_folders
 from rootsd.wall.git.session_reports import LOCK
-from rootsd.wall.kernel.own_storage import DOOR, FOLDERS, IN_USE, KEPT
+from rootsd.wall.kernel.own_storage import (
+    DOOR,
+    FOLDERS,
+    IN_USE,
+    KEPT,
+    RUN_PREFIX,
+    remove_private,
+)
 from rootsd.wall.kernel.private_folders import CACHES, COPIES
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _MAX_NAME = 100  # a file name holds 255 bytes
 _BLOCK = 512
+_LOCK_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class KeptName(NamedTuple):
@@ -72,6 +81,15 @@ def remove_kept(kept: KeptName) -> None:
                 remove_tree(os.fsdecode(name), folder)
 
 
+def remove_left(walls: bytes) -> None:
+    """Remove the private folders of programs that were killed with everything around them."""
+    for folder in wall_folders(walls):
+        if any(name.startswith(RUN_PREFIX) for name in names_in(folder)):
+            with suppress(OSError), closing(os.open(folder + LOCK, _LOCK_FLAGS)) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_private(folder)
+
+
 def remove_walls(state: bytes) -> None:
     """Remove everything that walls have in the folder for our state. Raises OSError.
 
@@ -117,8 +135,7 @@ def _nobody_in(place: int, name: str) -> Iterator[None]:
     with ExitStack() as stack:
         for lock in locks:
             try:
-                flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                fd = stack.enter_context(closing(os.open(lock, flags, dir_fd=place)))
+                fd = stack.enter_context(closing(os.open(lock, _LOCK_FLAGS, dir_fd=place)))
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except FileNotFoundError:
                 continue

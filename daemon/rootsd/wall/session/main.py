@@ -41,7 +41,7 @@ from rootsd.wall.kernel.warden import (
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for
-from rootsd.wall.session.kept_names import folder_name
+from rootsd.wall.session.kept_names import folder_name, remove_left
 from rootsd.wall.session.messages import (
     PREFIX,
     describe_news,
@@ -66,7 +66,7 @@ from rootsd.wall.session.start_folder import AskAboutStart, hidden_start, start_
 from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_news
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.wall.system_calls import close_from, is_supported_machine
-from rootsd.wall.view.default_view import SCRUBBED_VARIABLES
+from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import (
     STANDARD,
     fill_closed_files,
@@ -310,11 +310,12 @@ def _claim_folder(label: str) -> tuple[bytes, int]:
     """Return a folder for this wall, and the lock that reserves it while the warden lives.
 
     Before that, print what killed sessions have left. Two programs of one name that run at once
-    get two folders, because two overlays must not share one layer.
+    get two folders, because each start has private ones.
     """
     for report in conclude_killed(walls_folder()):
         for sentence in report.sentences():
             print_line(sentence)
+    remove_left(walls_folder())
     for slot in range(_MAX_SLOTS):
         folder = _state_folder(label) + b"/%d" % slot
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -439,7 +440,14 @@ def environment_inside(
     inside = {name: text for name, text in outside.items() if name not in scrubbed}
     own = {os.fsdecode(name): os.fsdecode(text) for name, text in view.variables.items()}
     home = os.fsdecode(view.home)
-    return {**inside, **own, CONFINED_VARIABLE: label, "HOME": home, **warden.variables}
+    return {
+        **DEFAULTS,
+        **inside,
+        **own,
+        CONFINED_VARIABLE: label,
+        "HOME": home,
+        **warden.variables,
+    }
 
 
 def describe_pause(news: PauseNews, label: str) -> str:

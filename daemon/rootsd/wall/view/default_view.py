@@ -106,6 +106,9 @@ _PNPM_SETTINGS = {
     b".config/pnpm/config.yaml": b"storeDir: %s\n",
 }
 
+# uv cannot link from its cache into an environment on another mount, and would warn each time.
+DEFAULTS = {"UV_LINK_MODE": "copy"}
+
 # They lead to sockets and agents outside the wall, name this process to its supervisor, or name a
 # folder for temporary files that is not inside, where /tmp is private.
 SCRUBBED_VARIABLES = b"""
