@@ -51,7 +51,9 @@ from rootsd.wall.kernel.orders import (
 )
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.kernel.warden import WardenSettings
+from rootsd.wall.session import worktree_front
 from rootsd.wall.session.terminal import wait_for
+from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
 from rootsd.wall.view import person_view as person
@@ -357,6 +359,7 @@ class Wall(Interpreter):
         weaknesses: Iterable[Weakness] = (),
         variables: Mapping[str, str] = MappingProxyType({}),
         kept: Path | None = None,
+        has_new_worktrees: bool = False,
     ) -> None:
         self._number = 0
         spec = {
@@ -369,6 +372,7 @@ class Wall(Interpreter):
             "entries": [(os.fsdecode(e.path), e.kind.value, e.reason) for e in entries],
             "weaknesses": [weakness.value for weakness in weaknesses],
             "variables": dict(variables),
+            "has_new_worktrees": has_new_worktrees,
         }  # fmt: skip
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -526,7 +530,13 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
         frozenset(map(os.fsencode, spec["denied"])),
         without,
         os.fsencode(spec["kept"]),
+        has_new_worktrees=spec["has_new_worktrees"],
     )
+    if settings.has_new_worktrees:
+        program = os.path.dirname(os.fsencode(worktree_front.__file__))
+        shown = ViewEntry(program, ViewEntryKind.READ, "the tests")
+        entries = (*settings.entries, shown, *worktree_entries(settings.folder))
+        settings = settings._replace(entries=entries)
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:
         engine = StaticEngine(spec["landlock"])

@@ -19,6 +19,7 @@ _SWITCHES = {
     "--gpg": "let the program sign and decrypt with your keys",
     "--gh": "let the program use your token of gh",
     "--docker": "let the program use docker, which opens the whole machine",
+    "--worktrees": "let git worktree add make folders NAME-... beside a checkout NAME",
     "--nested": "let the program make its own sandbox; this is weaker",
     "--protect": "also keep tracked files that tools run read-only; git switch leaves them old",
     "--no-protect": "let the program change git hooks and settings that run outside",

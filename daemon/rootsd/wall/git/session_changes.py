@@ -12,7 +12,7 @@ A failure to note something never stops a change of the roots.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from itertools import chain, islice
 
@@ -20,7 +20,14 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     DesiredMount,
 )
-from rootsd.wall.git.facts import find_links, find_obeyed, find_tool_files, folders_of
+from rootsd.wall.git.facts import (
+    Fact,
+    FactKind,
+    find_links,
+    find_obeyed,
+    find_tool_files,
+    folders_of,
+)
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
 from rootsd.wall.git.tool_files import tool_folders
@@ -87,6 +94,11 @@ class SessionChanges:
                     found = chain(find_links(watched, folders, _MAX_ENTRIES), find_obeyed(watched))
                     self._record.keep(islice(found, _MAX_FACTS))
         return self._record.names_of(each for each in self._record.found if each not in known)
+
+    def keep_unread(self, folders: Iterable[bytes]) -> None:
+        """Keep folders outside the roots that programs could write, and that stay."""
+        with suppress(OSError):
+            self._record.keep(Fact(FactKind.UNREAD, each) for each in folders)
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""

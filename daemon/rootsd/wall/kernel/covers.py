@@ -41,7 +41,14 @@ def protect(root: int, each: ProtectedPath) -> None:
     is_locked = each.protection is Protection.READ_ONLY
     attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
     depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
-    _mount_on(root, each.path, lambda point: attach_copy(point, point, attributes, depth))
+
+    def mount(point: int) -> None:
+        # A second hold would hide the covers below from `release`, and the kernel lets nobody
+        # replace a file that anything is mounted on.
+        if is_locked or not is_mount_root(point):
+            attach_copy(point, point, attributes, depth)
+
+    _mount_on(root, each.path, mount)
 
 
 def _mount_on(

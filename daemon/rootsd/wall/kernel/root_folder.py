@@ -36,7 +36,7 @@ def open_root(desired: DesiredMount) -> int:
 def _open_verified(path: bytes, identity: FolderIdentity | None) -> int:
     with _other_kinds_as_changes():
         folder = open_path(path, os.O_DIRECTORY)
-    if identity is not None and not identity.covers(_identity(folder)):
+    if identity is not None and not identity.covers(identity_of(folder)):
         os.close(folder)
         raise FolderChanged(errno.ESTALE, "another folder is there now")
     return folder
@@ -53,7 +53,8 @@ def _other_kinds_as_changes() -> Iterator[None]:
         raise
 
 
-def _identity(folder: int) -> FolderIdentity:
+def identity_of(folder: int) -> FolderIdentity:
+    """Return the identity of an open folder."""
     found = os.fstat(folder)
     born_ns = birth_time_ns_fd(folder, found)
     handle = file_handle(folder)

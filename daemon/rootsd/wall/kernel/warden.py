@@ -21,7 +21,7 @@ import resource
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn, Protocol
 
@@ -42,6 +42,7 @@ from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.wall.kernel.disk_room import DiskRoom
+from rootsd.wall.kernel.new_worktrees import NewWorktrees
 from rootsd.wall.kernel.orders import (
     AppliedChange,
     ChangeNews,
@@ -73,7 +74,8 @@ class WardenSettings(NamedTuple):
     It holds what the engine needs. `kept` is for what all programs of this name keep; by default,
     that is in `folder`, too. `home` is the real home folder of the user. `denied` are the denied
     folders at the start. `without` are the layers that programs run without. `listener` leads to
-    who must know the roots: see `root_news`.
+    who must know the roots: see `root_news`. With `has_new_worktrees`, programs may ask for folders
+    beside roots.
     """
 
     folder: bytes
@@ -85,6 +87,7 @@ class WardenSettings(NamedTuple):
     without: frozenset[Layer] = frozenset()
     kept: bytes = b""
     listener: socket.socket | None = None
+    has_new_worktrees: bool = False
 
 
 class WardenFeed(Protocol):
@@ -363,6 +366,7 @@ class _WardenLoop:
         changes: SessionChanges,
         settings: WardenSettings,
     ) -> None:
+        self._worktrees = NewWorktrees(settings.folder) if settings.has_new_worktrees else None
         self._view = view
         self._changes = changes
         self._teller = RootTeller(settings.listener)
@@ -393,6 +397,8 @@ class _WardenLoop:
             self._room.attend()
             if self._channel.fileno() in ready and not self._serve_owner():
                 return
+            if self._worktrees is not None:
+                self._attend_worktrees(self._worktrees, ready)
             self._changes.drop_all_but(self._wanted)
             if self._changes.fd in ready and (names := self._changes.attend()):
                 self._tell_changes(ChangeNews(names))
@@ -400,6 +406,18 @@ class _WardenLoop:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
                     self._report(self._state(0, repaired))
+
+    def _attend_worktrees(self, worktrees: NewWorktrees, ready: Container[int]) -> None:
+        before = worktrees.roots
+        asking = worktrees.attend(ready, self._visible_roots(), self._denied)
+        self._changes.keep_unread(worktrees.settle(self._roots))
+        if worktrees.roots != before:
+            self._wanted = self._desired()
+            change = self._view.change(self._wanted, self._denied)
+            if change.lost:
+                self._report(self._state(0, change))
+        worktrees.shown(asking, self._view.shown)
+        worktrees.tell(self._roots)
 
     def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:
         """Build the view, and return the first state."""
@@ -419,6 +437,8 @@ class _WardenLoop:
         more.
         """
         self._view.withdraw()
+        if self._worktrees is not None:
+            self._changes.keep_unread(self._worktrees.settle(self._roots, math.inf))
         self._changes.conclude()
 
     def change(self, order: WardenOrder) -> WardenReport:
@@ -437,7 +457,8 @@ class _WardenLoop:
         if order.denied is not None:
             self._denied = order.denied
         self._wanted = desired = self._desired()
-        new, untold = self._changes.unknown(desired), self._teller.unknown(desired)
+        asked = self._folders().keys() - self._roots.keys()
+        new, untold = (each.unknown(desired) - asked for each in (self._changes, self._teller))
         earlier = AppliedChange()
         if unseen := new | untold:  # to look at these takes time, and a revoke must not wait
             known = {path: mount for path, mount in desired.items() if path not in unseen}
@@ -453,7 +474,12 @@ class _WardenLoop:
         return self._state(order.number, change)
 
     def _desired(self) -> dict[bytes, DesiredMount]:
-        return desired_mounts(self._roots.values(), self._git_directories())
+        return desired_mounts(self._folders().values(), self._git_directories())
+
+    def _folders(self) -> dict[bytes, ConfinedRoot]:
+        """Return the roots, and the folders that git may make into worktrees."""
+        made = {} if self._worktrees is None else self._worktrees.roots
+        return {**made, **self._roots}
 
     def _git_directories(self) -> dict[bytes, bytes]:
         """Return the git directories outside their roots, where the daemon allows to show them."""
@@ -538,6 +564,10 @@ class _WardenLoop:
         if self._feed is not None:
             deadline = min(deadline, self._feed.deadline)
             for fd, events in self._feed.interest():
+                poll.register(fd, events)
+        if self._worktrees is not None:
+            deadline = min(deadline, self._worktrees.deadline)
+            for fd, events in self._worktrees.interest():
                 poll.register(fd, events)
         left_s = min(max(deadline - time.monotonic(), 0.0), _MAX_WAIT_S)
         return dict(poll.poll(math.ceil(left_s * 1000)))

@@ -65,6 +65,7 @@ from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.start_folder import AskAboutStart, hidden_start, start_again
 from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_news
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
+from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.system_calls import close_from, is_supported_machine
 from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import (
@@ -271,6 +272,9 @@ def _start(
         entries = (*settings.entries, relay.entry)
         settings = settings._replace(entries=entries, listener=relay.listener)
     try:
+        if settings.has_new_worktrees:
+            entries = (*settings.entries, *worktree_entries(folder))
+            settings = settings._replace(entries=entries)
         return kind.engine.start(settings, roots, follow)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
@@ -283,8 +287,9 @@ def _warden_settings(
 ) -> WardenSettings:
     """Return the settings of a warden, which gets its folder later."""
     return WardenSettings(
-        b"", view.entries, view.home, view.protection, view.on_revoke, denied, without
-    )
+        b"", view.entries, view.home, view.protection, view.on_revoke, denied, without,
+        has_new_worktrees=view.has_new_worktrees,
+    )  # fmt: skip
 
 
 def _subscribe(

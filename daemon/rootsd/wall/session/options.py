@@ -10,7 +10,8 @@ from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 WALL_USAGE = (
-    "[--no-network] [--push ask|allow|off] [--ssh-agent] [--gpg] [--gh] [--docker] [--nested]"
+    "[--no-network] [--push ask|allow|off] [--ssh-agent] [--gpg] [--gh] [--docker] [--worktrees]"
+    " [--nested]"
     " [--protect | --no-protect] [--read PATH]... [--write PATH]... [--keep PATH]..."
     " [--hide PATH]... [--device PATH]... [--on-revoke tell|kill] [--static]"
 )
@@ -34,6 +35,7 @@ class Opening(Enum):
     GPG = "--gpg"
     GH = "--gh"
     DOCKER = "--docker"
+    WORKTREES = "--worktrees"
     NESTED = "--nested"
     PROTECT = "--protect"
     NO_PROTECT = "--no-protect"
@@ -91,6 +93,7 @@ _NOT_STATIC = {
     Opening.SSH_AGENT: _NO_SOCKETS,
     Opening.GPG: _NO_SOCKETS,
     Opening.DOCKER: _NO_SOCKETS,
+    Opening.WORKTREES: "it cannot show a folder to a running program",
 }
 
 

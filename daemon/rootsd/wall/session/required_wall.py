@@ -15,6 +15,7 @@ _OPENING_FLAGS = (
     Opening.GPG,
     Opening.GH,
     Opening.DOCKER,
+    Opening.WORKTREES,
     Opening.NESTED,
     Opening.NO_PROTECT,
 )

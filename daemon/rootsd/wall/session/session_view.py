@@ -25,6 +25,7 @@ from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.view_feed import WallSubscription
+from rootsd.wall.session.worktree_front import path_inside
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
 from rootsd.wall.view.devices import device_entries
@@ -42,7 +43,7 @@ _CLOSED_BY = {
     ProtectionPolicy.UNTRACKED: (_GIT, _UNTRACKED),
     ProtectionPolicy.NONE: (),
 }
-_BESIDE = "folders beside the roots (run git worktree add ../NAME outside)"
+_BESIDE = "folders beside the roots, for git worktree add ../NAME (--worktrees)"
 _BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
     "the network is on: a service on localhost may read files outside the wall; "
@@ -71,6 +72,7 @@ class ComposedView(NamedTuple):
     push: PushPolicy = PushPolicy.OFF
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    has_new_worktrees: bool = False
 
     @property
     def state(self) -> dict[str, object]:
@@ -160,11 +162,12 @@ def compose(
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
     protection = _protection(options, settings)
+    has_new = Opening.WORKTREES in options.flags
     return ComposedView(
         home,
         tuple(_without_repeats(entries)),
         hidden,
-        work.variables,
+        {**work.variables, **(path_inside(os.environb.get(b"PATH", b"")) if has_new else {})},
         has_network,
         protection,
         options.on_revoke or settings.on_revoke,
@@ -173,9 +176,15 @@ def compose(
             *work.stays_open,
             *opened_devices(devices),
         ),
-        (*work.closed, *_left_out_in_short(person), *_CLOSED_BY[protection], _BESIDE),
+        (
+            *work.closed,
+            *_left_out_in_short(person),
+            *_CLOSED_BY[protection],
+            *(() if has_new else (_BESIDE,)),
+        ),
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
+        has_new_worktrees=has_new,
     )
 
 
@@ -222,6 +231,8 @@ def open_parts(
         guarantee < AttachedGuarantee.ABSTRACT_SOCKETS or Opening.NESTED in options.flags
     ):
         yield "this kernel: abstract sockets of other programs (--no-network)"
+    if Opening.WORKTREES in options.flags:
+        yield "--worktrees: programs can make folders NAME-... beside a checkout NAME"
     match protection:
         case ProtectionPolicy.NONE:
             yield "--no-protect: files that git, editors, and agents run outside are writable"

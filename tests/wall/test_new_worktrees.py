@@ -1,0 +1,193 @@
+"""With `--worktrees`, `git worktree add ../NAME` works inside, and reaches no other folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.wall.git.session_reports import read_reports
+from rootsd.wall.kernel import new_worktrees
+from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.session.worktree_front import path_inside
+from support.polling import until
+from support.repositories import git, git_output, make_repository
+from support.walls import Refused, Wall
+
+pytestmark = [pytest.mark.needs("wall")]
+
+
+class World:
+    """A checkout that is a root, and what lies beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.walls = folder / "walls"
+        self.home = folder / "home"
+        self.src = self.home / "src"
+        self.main = make_repository(self.src / "main")
+
+    def wall(self, *roots: ConfinedRoot, has_new_worktrees: bool = True) -> Wall:
+        shown = roots or (root(self.main),)
+        folder = self.walls / "agent" / "0"
+        return Wall(folder, self.home, shown, has_new_worktrees=has_new_worktrees)
+
+    def start(self, wall: Wall, command: str) -> None:
+        """Start a command of a shell inside, in the checkout."""
+        path = os.fsdecode(path_inside(os.environb[b"PATH"])[b"PATH"])
+        line = f"PATH={shlex.quote(path)}; {command}"
+        wall.run(
+            f"SPACE['p'] = subprocess.Popen(['sh', '-c', {line!r}], cwd={str(self.main)!r},"
+            " stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)"
+        )
+
+    def wait(self, wall: Wall) -> str:
+        """Return what the command printed until its end."""
+        said: str = wall.run("result = p.communicate()[0]")
+        return said
+
+    def beside(self) -> set[str]:
+        return {each.name for each in self.src.iterdir()}
+
+
+def root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
+    return ConfinedRoot(os.fsencode(path), access)
+
+
+def ask(wall: Wall, path: Path | str) -> str:
+    """Ask the warden for a folder as any program can, and return its answer."""
+    name = f"/run/user/{os.geteuid()}/rootsd-worktrees"
+    said: str = wall.run(
+        "SPACE['s'] = s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(60);"
+        f" s.connect({name!r}); s.send(os.fsencode({str(path)!r}));"
+        " result = s.recv(65536).decode()"
+    )
+    return said
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_git_makes_a_worktree_beside_its_checkout_that_works_once_it_is_a_root(
+    world: World,
+) -> None:
+    tree = world.src / "main-x"
+    with world.wall() as wall:
+        world.start(wall, "git worktree add -b feature/x ../main-x; echo $?")
+        until((tree / "d0" / "f0").exists)
+        wall.order(OrderKind.ADD, root(tree))
+        assert world.wait(wall).splitlines()[-1] == "0"
+        assert wall.error_of(f"append('{tree}/.git')") == "EROFS"
+        world.start(
+            wall,
+            "cd ../main-x && echo > new && git add new && git commit -q -m x"
+            " && git switch -q -c y && git branch --show-current",
+        )
+        assert world.wait(wall) == "y\n"
+    assert git_output("log", "--format=%s", "-1", "y", cwd=world.main) == "x"
+
+
+def test_without_the_option_git_fails_and_there_is_nothing_to_ask(world: World) -> None:
+    with world.wall(has_new_worktrees=False) as wall:
+        world.start(wall, "git worktree add ../main-x; echo $?")
+        assert "Read-only file system" in world.wait(wall)
+        with pytest.raises(Refused, match="ENOENT"):
+            ask(wall, world.src / "main-x")
+    assert world.beside() == {"main"}
+
+
+def test_no_request_reaches_another_name_or_an_existing_folder(world: World) -> None:
+    outside = world.home / "outside"
+    outside.mkdir()
+    node = make_repository(world.src / "node")
+    plain = world.src / "plain"
+    plain.mkdir()
+    read_only = make_repository(world.src / "ro")
+    tree = world.src / "tree"
+    git("worktree", "add", tree, cwd=node)
+    (world.src / "link").symlink_to(outside)
+    (world.src / "main-there").mkdir()
+    (world.src / "main-link").symlink_to(outside)
+    roots = [root(each) for each in (world.main, node, plain, tree)]
+    before = world.beside()
+    with world.wall(*roots, root(read_only, Access.READ)) as wall:
+        for name in (
+            "other", "bin", "node_modules", "main", "mainx", "main-", "main-\n", "main-x/y",
+            "main-x/", "./main-x", "../src/main-x", "link/main-x", "plain-x", "ro-x", "tree-x",
+            "main/x", "main/.git/x", "main-there", "main-link", ".git", "main-\u202e", "",
+        ):  # fmt: skip
+            assert ask(wall, f"{world.src}/{name}") != "made", name
+        for path in (world.home / "main-x", Path("/main-x"), outside / "main-x", "main-x"):
+            assert ask(wall, path) != "made"
+        assert ask(wall, world.src / "main-x") == "made"  # the control
+        wall.order(OrderKind.SET, root(node), denied=[world.src / "node-x"])
+        assert ask(wall, world.src / "node-x") != "made"
+        assert ask(wall, world.src / "main-y") != "made"  # its checkout is gone
+    assert world.beside() - {"main-x"} == before
+    assert not any(outside.iterdir())
+
+
+def test_a_folder_in_which_git_put_nothing_is_removed(world: World) -> None:
+    with world.wall() as wall:
+        world.start(wall, "git worktree add ../main-x nosuch; echo $?")
+        said = world.wait(wall)
+        assert said.splitlines()[-1] == "128"
+        assert "rootsd" not in said
+        until(lambda: world.beside() == {"main"})
+        world.start(wall, "git worktree add ../other; echo $?")
+        assert f"rootsd: {world.src}/other was not made: call it main-NAME" in world.wait(wall)
+
+
+def test_a_folder_that_is_no_root_at_the_end_is_reported(world: World) -> None:
+    made = world.src / "main-x"
+    with world.wall() as wall:
+        assert ask(wall, made) == "made"
+        wall.run(f"open('{made}/evil', 'w').close(); s.close()")
+        wall.close()
+        start = world.walls / "agent" / "0" / "changes" / "start.json"
+        until(lambda: not start.exists())
+    [report] = read_reports(os.fsencode(world.walls))
+    [sentence] = report.sentences()
+    assert sentence == (
+        f"left by agent: {made} has entries at which rootsd did not look; look at it before you"
+        " use git there"
+    )
+
+
+def test_programs_lose_a_folder_that_is_no_root_in_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new_worktrees, "_MAX_MADE", 2)
+    world.walls.mkdir()
+    worktrees = new_worktrees.NewWorktrees(os.fsencode(world.walls))
+    roots = {bytes(world.main): root(world.main)}
+    full, empty = world.src / "main-full", world.src / "main-empty"
+    for path in (full, empty):
+        worktrees._make(bytes(path), roots, ())
+    (full / "file").touch()
+    with pytest.raises(new_worktrees.Refused, match="at most 2"):
+        worktrees._make(bytes(world.src / "main-3"), roots, ())
+    assert worktrees.settle(roots) == []
+    assert worktrees.roots.keys() == {bytes(full), bytes(empty)}
+    assert worktrees.settle(roots, worktrees.deadline) == [bytes(full)]
+    worktrees.settle(roots, float("inf"))
+    assert worktrees.roots == {}
+    worktrees._listener.close()
+    assert world.beside() == {"main", "main-full"}
+
+
+def test_a_worktree_that_is_made_outside_meanwhile_works_once_it_is_a_root(world: World) -> None:
+    tree, head = world.src / "main-x", world.main / ".git" / "worktrees" / "main-x" / "HEAD"
+    with world.wall(has_new_worktrees=False) as wall:
+        git("worktree", "add", tree, cwd=world.main)
+        until(lambda: wall.error_of(f"append('{head}')") == "EROFS")  # it is hidden
+        git("config", "core.editor", "true", cwd=world.main)  # so all is protected again
+        until(lambda: wall.error_of(f"append('{world.main}/.git/config')") == "EROFS")
+        wall.order(OrderKind.ADD, root(tree))
+        world.start(wall, "cd ../main-x && git switch -q -c y && git branch --show-current")
+        assert world.wait(wall) == "y\n"
