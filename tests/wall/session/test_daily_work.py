@@ -36,7 +36,7 @@ def test_git_works_in_a_root(project: Project) -> None:
 def test_a_worktree_beside_the_root_is_made_outside(project: Project) -> None:
     said = project.fail("git worktree add ../fix")
     assert "Read-only file system" in said
-    assert "folders beside the roots (run git worktree add ../NAME outside)" in said
+    assert "folders beside the roots, for git worktree add ../NAME (--worktrees)" in said
     assert not (project.folder.parent / "fix").exists()
     assert project.git("worktree", "list").count("\n") == 1
 

@@ -74,8 +74,8 @@ class WardenSettings(NamedTuple):
     It holds what the engine needs. `kept` is for what all programs of this name keep; by default,
     that is in `folder`, too. `home` is the real home folder of the user. `denied` are the denied
     folders at the start. `without` are the layers that programs run without. `listener` leads to
-    who must know the roots: see `root_news`. With `has_new_worktrees`, programs may ask for folders
-    beside roots.
+    who must know the roots: see `root_news`. With `has_new_worktrees`, programs may ask for
+    folders beside roots.
     """
 
     folder: bytes

@@ -179,8 +179,7 @@ def compose(
         (
             *work.closed,
             *_left_out_in_short(person),
-            *_CLOSED_BY[protection],
-            *(() if has_new else (_BESIDE,)),
+            *_closed_by(options, protection),
         ),
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
@@ -249,6 +248,11 @@ def open_parts(
 def _left_out_in_short(person: PersonView) -> Iterator[str]:
     if count := len(person.left_out):
         yield f"{count} of the paths that your settings name (--show lists them)"
+
+
+def _closed_by(options: ConfineOptions, protection: ProtectionPolicy) -> tuple[str, ...]:
+    beside = () if Opening.WORKTREES in options.flags else (_BESIDE,)
+    return (*_CLOSED_BY[protection], *beside)
 
 
 def _protection(options: ConfineOptions, settings: WallSettings) -> ProtectionPolicy:
