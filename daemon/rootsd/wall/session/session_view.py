@@ -176,11 +176,7 @@ def compose(
             *work.stays_open,
             *opened_devices(devices),
         ),
-        (
-            *work.closed,
-            *_left_out_in_short(person),
-            *_closed_by(options, protection),
-        ),
+        (*work.closed, *_left_out_in_short(person), *_closed_by(options, protection)),
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
         has_new_worktrees=has_new,
