@@ -183,7 +183,7 @@ class AttackTargets:
         (self.base / "runtime" / "decisions.db").write_text("secret")
         for name in (".ssh/id_ed25519", ".npmrc", ".bashrc", ".gitconfig", "bin/tool"):
             (self.home / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.home / name).write_text("")
+            (self.home / name).write_text("_authToken=abcdef\n" if name == ".npmrc" else "")
         for name in (
             ".aws/credentials", ".netrc", ".git-credentials", ".kube/config",
             ".docker/config.json",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -412,7 +411,7 @@ class _Finder:
             return None
         if self._is_shown(place):
             return place
-        names = os.listdir(place) if os.path.isdir(place) else []
+        names = _names_in(place)
         if names and self._project_of(final_path(place)) in self._dotfiles:
             self._leave_out(path, named_by, "it is a folder of your dotfiles")
             return None
@@ -531,10 +530,7 @@ class _Finder:
         if folder not in self._is_project_at:
             is_hidden = b"/." in folder.removeprefix(self._home)
             names = VCS_NAMES if is_hidden else VCS_NAMES | PROJECT_FILES
-            found = list[bytes]()
-            with suppress(OSError):
-                found = os.listdir(folder)
-            self._is_project_at[folder] = not names.isdisjoint(found)
+            self._is_project_at[folder] = not names.isdisjoint(_names_in(folder))
         return self._is_project_at[folder]
 
 
@@ -544,6 +540,14 @@ def _rows(table: str) -> Iterator[list[bytes]]:
 
 def _is_system(path: bytes) -> bool:
     return not _SYSTEM.isdisjoint((path, *ancestors(path)))
+
+
+def _names_in(folder: bytes) -> list[bytes]:
+    """Return the names in a folder; none if it cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _without_secrets(path: bytes, text: bytes) -> bytes | None:

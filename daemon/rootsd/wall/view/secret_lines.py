@@ -13,6 +13,7 @@ from functools import cache
 TYPE_CHECKING = False  # most starts find nothing, and need no pattern
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterator
 
 # Each secret that the patterns find has one of these in it.
 _HINTS = (
@@ -25,19 +26,24 @@ _KNOWN_FORMS = rb"""(?x)
     | \bsk-[\w-]{16} | xox[abeoprs]-[\w-]{10} | \bA[KS]IA[0-9A-Z]{16} | \bnpm_\w{30} | \bhf_\w{20}
     | \bpypi-[\w-]{20} | \bAIza[\w-]{30} | \beyJ[\w-]{10,}\.[\w-]{10} | \bSG\.[\w-]{16}
     | dop_v1_\w{16} | AGE-SECRET-KEY- | /t/[\w-]{10,}/
+    | hooks\.slack\.com/services/ | discord(?:app)?\.com/api/webhooks/
     | ://[^/\s:@"']*:(?![$<{])[^/\s@]+@ | https?://[\w-]{20,}@
     | (?i:\b(?:basic|bearer)\s+[\w+/=.-]{8} | authorization\s*:\s*\w | sshpass\s+-p
       | \s(?:-u|--user)[\s=]*["']?[^\s"':$]+:[^\s"'$])
 """
 _NAME = rb"""
-    (?P<name>[\w.$:/@%-]*(?:token|pass(?:\b|_|w|phrase)|pwd|secret|api_?key|(?<!signing)key\b
+    (?P<name>[\w.$:/@%-]*(?:token|pass(?:\b|_|w|phrase)|pwd|secret|api_?key|(?<!signing)key(?:\b|_)
       |auth(?!or\b|ority)|credential|bearer)[\w.-]*)
 """
 _SETTING = rb"(?ix)" + _NAME + rb"""["']?\]?\s*[=:]+>?\s*(?P<value>.*)"""
 _WORDS = rb"""(?ix)^\s*(?:set\s(?:.*\s)?|setenv\s+|machine\s.*\s|(?=passw|token))
     (?P<name>\w*(?:token|pass\b|passw|secret|key\b|credential)\w*)\s+(?P<value>\S.*)
 """
-_ELEMENT = rb"(?i)<([\w.-]*(?:token|passw|passphrase|secret|key|credential)[\w.-]*)>[^<>]+</\1>"
+_OPENED = rb"""(?ix)
+    (<([\w.-]*(?:token|passw|passphrase|secret|private_?key|api_?key)[\w.-]*)(?:\s[^<>]*)?(?<!/)>)
+"""
+_ELEMENT = _OPENED + rb"[^<>]+(?=</\2>)"
+_FULL_ELEMENT = _OPENED + rb"(?!</\2>)"
 # A value that only a program would write: these occur in programs for other reasons, too.
 _RANDOM = rb"""(?x)
     [=:\s]["']?(?:[0-9a-f]{32,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,})={0,2}["']?\s*$
@@ -60,18 +66,23 @@ def without_secrets(text: bytes) -> bytes | None:
     The result is None if what is left may hold a part of one. In an XML element, only the value is
     left out. If a heading such as `[url "https://TOKEN@host"]` holds one, its section is left out.
     """
+    text = _pattern(_ELEMENT).sub(rb"\1", text)
+    if b"\0" in text or _pattern(_FULL_ELEMENT).search(text):
+        return None
     kept, is_in_section = list[bytes](), False
-    for line in _pattern(_ELEMENT).sub(rb"<\1></\1>", text).splitlines(keepends=True):
+    lines = text.splitlines(keepends=True)
+    for line, following in zip(lines, (*lines[1:], b""), strict=False):
         bare = line.strip()
         is_heading = bare.startswith(b"[") and not bare.startswith(b"[[")
         if is_in_section and not is_heading:
             continue
         has_secret = _has_secret(line)
         is_in_section = is_heading and has_secret
+        is_open = has_secret and _goes_on(bare) and not bare.startswith(_COMMENTS)
+        if is_open or _PRIVATE_KEY in bare or _has_value_below(line, following):
+            return None
         if not has_secret:
             kept.append(line)
-        elif (_goes_on(bare) and not bare.startswith(_COMMENTS)) or _PRIVATE_KEY in bare:
-            return None
     return b"".join(kept)
 
 
@@ -95,15 +106,13 @@ def _has_secret(line: bytes) -> bool:
         return False
     if _pattern(_KNOWN_FORMS).search(line):
         return True
-    if (found := _named(line)) is None:
-        return False
-    value = found["value"].strip()
-    if not value and line.rstrip().endswith(b":"):
-        return True  # in YAML, the value is below
-    is_place = _pattern(_PLACE).fullmatch(found["name"]) is not None
-    if is_place and value.lstrip(b"\"'")[:1] in (b"/", b"~", b"$", b""):
-        return False
-    return _pattern(_NO_SECRET).fullmatch(value) is None
+    return any(not _is_harmless(name, value) for name, value in _named_values(line))
+
+
+def _is_harmless(name: bytes, value: bytes) -> bool:
+    is_place = _pattern(_PLACE).fullmatch(name) is not None
+    is_path = value.lstrip(b"\"'")[:1] in (b"/", b"~", b"$")
+    return (is_place and is_path) or _pattern(_NO_SECRET).fullmatch(value) is not None
 
 
 def _has_literal(line: bytes) -> bool:
@@ -111,20 +120,30 @@ def _has_literal(line: bytes) -> bool:
         return False
     if _pattern(_KNOWN_FORMS).search(line):
         return True
-    found = _named(line)
-    return found is not None and _pattern(_LITERAL).fullmatch(found["value"].strip()) is not None
+    return any(_pattern(_LITERAL).fullmatch(value) for _, value in _named_values(line))
 
 
-def _named(line: bytes) -> re.Match[bytes] | None:
-    """Return the name that sounds like one of a secret, and the value after it."""
-    return _pattern(_SETTING).search(line) or _pattern(_WORDS).match(line)
+def _named_values(line: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each name that sounds like one of a secret, and all of the line after it."""
+    found = _pattern(_SETTING).search(line) or _pattern(_WORDS).match(line)
+    while found is not None:
+        yield found["name"], found["value"].strip()
+        found = _pattern(_SETTING).search(line, found.start("value"))
+
+
+def _has_value_below(line: bytes, following: bytes) -> bool:
+    """Return whether a name of a secret has its value in the next line, as in YAML and INI."""
+    depth = len(line) - len(line.lstrip())
+    is_deeper = len(following) - len(following.lstrip()) > depth and following.strip()
+    is_empty = line.rstrip().endswith((b":", b"="))
+    return bool(is_deeper and is_empty and any(_named_values(line)))
 
 
 def _goes_on(line: bytes) -> bool:
     """Return whether what a line says may go on in the next line."""
     has_open_quote = any(line.count(quote) % 2 for quote in (b'"', b"'", b"`"))
     is_document = b"<<" in line or b'"""' in line or b"'''" in line
-    return has_open_quote or is_document or line.endswith((*_OPEN_ENDS, b":"))
+    return has_open_quote or is_document or line.endswith(_OPEN_ENDS)
 
 
 @cache
