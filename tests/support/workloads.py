@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from support.agent_programs import installed
@@ -150,11 +151,10 @@ class Workplace(AgentWorld):
         words = ["bash", "-c", f"exec 2>&1; set -e\n{workload.work}"]
         redirected = ["sh", "-c", f'exec "$@" >{shlex.quote(str(printed))}', "sh", *wall, *words]
         before = beside(self.home, project)
-        own = {
-            name: text.replace("$HOME", str(self.home))
-            for name, text in workload.variables.items()
-        }
-        done = self.user.run(redirected, {**self.variables(), **own}, project)
+        variables = self.variables()
+        for name, text in workload.variables.items():
+            variables[name] = Template(text).substitute(variables)
+        done = self.user.run(redirected, variables, project)
         changes = beside(self.home, project).items() ^ before.items()
         text = printed.read_text(errors="replace")
         return Result(done.status, text, done.output, state_of(project), dict(changes))
