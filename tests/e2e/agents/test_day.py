@@ -39,11 +39,16 @@ echo 2 > .envrc; git commit -qam theirs; git push -q; rm -rf ~/theirs
 """
 _DATE = "2026-01-02T03:04:05Z"
 _STAMP = f"export GIT_AUTHOR_DATE={_DATE} GIT_COMMITTER_DATE={_DATE}"
+# Some agents hide the settings of the person's git from their shell.
+_STEP = (
+    f"{_STAMP} GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.org"
+    " GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.org"
+)
 _DAY = (
     "python3 -m unittest 2>&1 | tail -1; sed -i 's/a - b/a + b/' calc.py; git diff --stat",
     "python3 -m unittest 2>&1 | tail -1; git add -A; git commit -qm 'repair add'",
     "git switch -qc topic; echo '# topic' >> calc.py; git commit -qam topic; git switch -q main",
-    "git pull -q; cat .envrc; git log --format=%s",
+    "git pull -q --rebase; cat .envrc; git log --format=%s",
     "git worktree add -q .worktrees/fix -b fix; cd .worktrees/fix; echo fix > fix;"
     " git add fix; git commit -qm fix; cd ../..; git worktree remove .worktrees/fix",
     "git merge -q fix; git rebase -q main topic; git switch -q main; git stash list; git fsck",
@@ -74,7 +79,7 @@ def day_of(program: AgentProgram, folder: Path) -> Day:
         done = world.run_as_person("bash", "-c", f"{_STAMP}; {_PREPARE}")
         assert done.status == 0, done.output
         world.rootsd("approve", "api", "--yes")
-        script = [Shell(f"{_STAMP}; echo step:; ({step}) 2>&1; echo status $?") for step in _DAY]
+        script = [Shell(f"{_STEP}; echo step:; ({step}) 2>&1; echo status $?") for step in _DAY]
         model = world.play(program, script, {}, world.parent / "api")
         left = state_of(world.parent / "api")
         remote = world.run_as_person("git", "-C", remote_in(folder), "for-each-ref").output
@@ -85,8 +90,8 @@ def day_of(program: AgentProgram, folder: Path) -> Day:
 
 
 def _printed_by_step(result: str) -> str:
-    """Return what a step printed, without what some agents add, such as the time."""
-    found = re.search(r"step:\n(.*?status \d+)", result, re.DOTALL)
+    """Return what a step printed, without what some agents add, such as the time, or as JSON."""
+    found = re.search(r"step:\n(.*?status \d+)", result.replace("\\n", "\n"), re.DOTALL)
     return found[1] if found else result
 
 
