@@ -131,7 +131,7 @@ def test_a_development_server_goes_on(session: Session) -> None:
     (session.folder / "page").write_text("text")
     session.terminal.sendline("python3 -u -m http.server --bind 127.0.0.1 0")
     session.said(r"port \d+")
-    address = f"http://127.0.0.1:{session.terminal.after.split()[1]}/page"
+    address = f"http://127.0.0.1:{str(session.terminal.after).split()[1]}/page"
     session.deny()
     with pytest.raises(HTTPError, match="404"):
         urllib.request.urlopen(address)
