@@ -74,8 +74,18 @@ def test_the_line_that_a_program_has_begun_follows_again() -> None:
     assert screen.between(["told"]) == b"told\r\n"
     screen.take(b"first\n\x1b[1m$ \x1b[0mls")
     assert screen.between(["told"]) == b"\r\ntold\r\n\x1b[1m$ \x1b[0mls"
+    screen.take(b"\x1b[K\x1b[C\x1b[2P\x1b[?2004h\x1b]0;title\x07\x1b(B\x1b[m")
+    assert screen.between([]).endswith(b"\x1b(B\x1b[m"), "what shells print"
     screen.take(b"x" * 10_000)
     assert screen.between(["told"]) == b"\r\ntold\r\n", "too long to show again"
+
+
+@pytest.mark.parametrize("drawn", [b"\x1b[30;1H:q", b"\x1b[?1l\x1b>", b"\x1b[A", b"\x1b[?1049l"])
+def test_what_was_drawn_elsewhere_on_the_screen_is_not_drawn_again(drawn: bytes) -> None:
+    screen = ScreenUse()
+    screen.take(b"\x1b[?1049h" + drawn + b"\x1b[?1049l")
+    assert screen.is_free
+    assert screen.between(["told"]) == b"\r\ntold\r\n"
 
 
 def test_roots_with_the_same_reason_share_a_line() -> None:

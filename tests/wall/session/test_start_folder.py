@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,6 +76,37 @@ def test_yes_approves_the_project_and_the_program_starts_in_it(
     program.expect_exact("file" if inside.name == "sub" else "README")
     program.expect(pexpect.EOF)
     assert verdicts(person)["web"] == "approved"
+
+
+def test_a_worktree_that_is_older_than_the_approval_is_asked_about(person: Resident) -> None:
+    tree = person.parent / "tree"
+    person.git("-C", str(person.parent / "web"), "worktree", "add", "-q", str(tree))
+    person.wait_until_listed("tree", "ls")
+    person.rootsd("approve", "web")
+    program = start(person, tree, "confine", "--", "git", "status")
+    program.expect_exact(_QUESTION.replace("web", "tree"))
+    program.send("y")
+    program.expect_exact("On branch tree")
+    program.expect(pexpect.EOF)
+    person.git("-C", str(person.parent / "web"), "worktree", "remove", str(tree))
+    person.rootsd("forget", "tree")
+
+
+def test_nobody_is_asked_in_a_root_that_is_withheld_or_only_holds_a_denied_one(
+    person: Resident,
+) -> None:
+    """Behind the wall, its program sees it without the denied project."""
+    inner = person.parent / "web" / "inner"
+    person.git("clone", "-q", str(person.origin), str(inner))
+    person.rootsd("approve", "web", "--yes")
+    person.rootsd("deny", str(inner))
+    done = confined(person, person.parent / "web", "--", "sh", "-c", "ls; ls inner")
+    assert "closed;" not in done.stderr
+    assert done.stdout.split() == ["README", "inner", "sub"]
+    done = confined(person, inner, "--", "sh", "-c", "pwd; ls -A")
+    assert done.stdout == f"{inner}\n"
+    person.rootsd("forget", str(inner))
+    shutil.rmtree(inner)
 
 
 def test_an_approval_for_the_session_is_for_this_wall_alone_and_ends_with_it(

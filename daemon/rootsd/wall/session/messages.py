@@ -204,8 +204,18 @@ class ScreenUse:
         text = "".join(f"{line}\r\n" for line in lines).encode()
         if not self._line:
             return text
-        again = self._line if len(self._line) < _MAX_LINE_BYTES else b""
-        return b"\r\n" + text + again
+        is_whole = len(self._line) < _MAX_LINE_BYTES and _stays_in_line(self._line)
+        return b"\r\n" + text + (self._line if is_whole else b"")
+
+
+def _stays_in_line(line: bytes) -> bool:
+    """Return whether a line can be printed again: it has text, colors, a title, and edits."""
+    for sequence in line.split(b"\x1b")[1:]:
+        end = next((byte for byte in sequence[1:] if byte in _FINAL), 0)
+        is_edit = sequence[:1] == b"[" and end in b"mKCDP@"
+        if not (is_edit or sequence.startswith((b"]", b"(", b"[?2004"))):
+            return False
+    return True
 
 
 def _is_cut(sequence: bytes) -> bool:
