@@ -190,8 +190,10 @@ class _Finder:
         """Add the entries that every person has, and what those lead to that are links."""
         for name in (*_SETTINGS, *_SHELL_SETTINGS, *_GIT_SETTINGS):
             path = self._home + b"/" + name
-            if os.path.islink(path) and (top := self._project_of(final_path(path))) is not None:
-                self._dotfiles.add(top)
+            real = final_path(path)
+            usual = os.path.basename(name).lstrip(b".")
+            if real != path and os.path.basename(real).lstrip(b".").startswith(usual):
+                self._dotfiles.update(filter(None, [self._project_of(real)]))
         linked = list[ViewEntry]()
         for entry in base:
             is_named = entry.path != self._home and contains(self._home, entry.path)

@@ -66,8 +66,11 @@ def without_secrets(text: bytes) -> bytes | None:
     The result is None if what is left may hold a part of one. In an XML element, only the value is
     left out. If a heading such as `[url "https://TOKEN@host"]` holds one, its section is left out.
     """
-    text = _pattern(_ELEMENT).sub(rb"\1", text)
-    if b"\0" in text or _pattern(_FULL_ELEMENT).search(text):
+    if b"</" in text:
+        text = _pattern(_ELEMENT).sub(rb"\1", text)
+        if _pattern(_FULL_ELEMENT).search(text):
+            return None
+    if b"\0" in text:
         return None
     kept, is_in_section = list[bytes](), False
     lines = text.splitlines(keepends=True)
