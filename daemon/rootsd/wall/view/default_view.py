@@ -70,6 +70,9 @@ TOOLCHAINS = b"""
     anaconda3 .conda .rbenv .rvm .gem/ruby .cargo .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup
     .opam .juliaup .nix-profile .codex/packages .fzf .oh-my-zsh .elan .krew/bin .krew/store
     .linuxbrew
+    .vim/autoload .vim/bundle .vim/colors .vim/ftdetect .vim/ftplugin .vim/indent .vim/pack
+    .vim/plugged .vim/plugin .vim/syntax .local/share/nvim/lazy .local/share/nvim/mason
+    .local/share/nvim/site/autoload .local/share/nvim/site/pack
 """.split()
 
 # To read and run, never to change: no tool installs there.

@@ -74,7 +74,7 @@ _SHELL_SETTINGS = b"""
 _SETTINGS = b"""
     .config/git .config/uv .config/mise .config/fish .config/pip .config/go/env .config/pypoetry
     .config/jj .config/tmux/tmux.conf .config/bat .config/direnv .config/ruff .config/starship.toml
-    .config/pnpm .oh-my-zsh/custom
+    .config/pnpm .config/nvim .oh-my-zsh/custom .vim/vimrc
     .inputrc .vimrc .tmux.conf .editorconfig .gitignore .gitignore_global .gitattributes
     .gitmessage .pip/pip.conf .cargo/config.toml .cargo/config .gradle/gradle.properties
     .gradle/init.gradle .condarc .mambarc .gemrc .irbrc .npmrc .yarnrc .yarnrc.yml .m2/settings.xml
