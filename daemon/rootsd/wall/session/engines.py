@@ -38,9 +38,7 @@ _STATIC_LACKS = (
     "with --static it works without them, but changes do not reach a running program, names stay"
     " visible, and git hooks and settings in a root are writable"
 )
-_CLOSED = (
-    "ssh and gpg agents, docker, and rootsd (--static refuses the sockets of programs outside)"
-)
+_CLOSED = "git push, ssh and gpg agents, docker, rootsd (--static refuses all sockets outside)"
 _NO_STATIC = f"--static needs Landlock {LANDLOCK_FOR_STATIC} (Linux 6.2), which is missing, too"
 
 

@@ -16,7 +16,6 @@ import fcntl
 import os
 import re
 import stat
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from rootsd.core.paths import contains
 from rootsd.core.record import Text
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.root_news import SeenRoot
+from rootsd.wall.session.outside_program import ProgramOutput
 
 _TIMEOUT_S = 2.0
 _MAX_SETTINGS_BYTES = 1 << 20
@@ -199,21 +199,15 @@ def https_place(url: bytes) -> HttpsPlace | None:
     return HttpsPlace(found["host"] + port, found["user"] or b"", found["path"] or b"")
 
 
-def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
     words = (b"git", b"--git-dir=" + folder, b"config", b"--show-scope", b"-z", b"--get-regexp")
-    return subprocess.Popen(  # noqa: S603 - it only reads settings
-        (*words, _KEYS), cwd="/", env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    return ProgramOutput((*words, _KEYS), environment, _MAX_SETTINGS_BYTES)
 
 
-def _answer(git: subprocess.Popen[bytes], end: float) -> list[tuple[bytes, bytes, bytes]] | None:
+def _answer(git: ProgramOutput, end: float) -> list[tuple[bytes, bytes, bytes]] | None:
     """Return the scope, key, and value of each setting, or None if git does not answer in time."""
-    try:
-        output, _ = git.communicate(timeout=max(end - time.monotonic(), 0.01))
-    except subprocess.TimeoutExpired:
-        git.kill()
-        git.communicate()
+    output = git.read(end)
+    if output is None:
         return None
     words = output.split(b"\0")
     pairs = zip(words[::2], words[1::2], strict=False)

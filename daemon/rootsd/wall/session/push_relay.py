@@ -18,6 +18,7 @@ terminal, and prints at the end what was refused.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import select
@@ -25,7 +26,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -39,12 +40,11 @@ from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.kernel.supervision import close_all_except
+from rootsd.wall.session.outside_program import OutsideProgram
 from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
 if TYPE_CHECKING:
-    import subprocess
-
     from rootsd.wall.session.origins import HttpsPlace, Origin, SshPlace
 
 _SOCKET = b"/push"
@@ -156,6 +156,7 @@ def start_relay(folder: bytes, record: bytes, push: PushPolicy, asked: Asked) ->
     pid = os.fork()
     if pid == 0:
         try:
+            gc.freeze()  # else, a search for garbage takes a copy of all that the owner has loaded
             relay = _Relay(clients, owner, news, record, push, asked)
             _be_relay(relay, (clients, owner, news))
         finally:
@@ -167,6 +168,7 @@ def start_relay(folder: bytes, record: bytes, push: PushPolicy, asked: Asked) ->
 
 
 def _be_relay(relay: _Relay, channels: tuple[socket.socket, ...]) -> NoReturn:
+    os.chdir("/")
     # A session of its own: no key of the terminal reaches it, and ssh finds no terminal to ask on.
     os.setsid()
     let_go((0, 1, 2))
@@ -187,9 +189,7 @@ class _Client:
         self.connection = connection
         self.deadline = time.monotonic() + _REQUEST_TIMEOUT_S
         self.words: tuple[bytes, ...] = ()
-        self.process: subprocess.Popen[bytes] | None = None
-        self.ended = -1
-        """Readable at the end of the process."""
+        self.program: OutsideProgram | None = None
         self.answer = -1
         """What the credential helpers print."""
 
@@ -256,8 +256,8 @@ class _Relay:
             if self._owner.fileno() in ready and not self._take_answer():
                 return
             for client in [*self._clients]:
-                if client.ended in ready:
-                    self._conclude(client)
+                if client.program is not None and client.program.ended in ready:
+                    self._conclude(client, client.program)
                 elif client.connection.fileno() in ready:
                     self._hear(client)
                 elif not client.words and time.monotonic() > client.deadline:
@@ -285,8 +285,8 @@ class _Relay:
         deadline = math.inf
         for client in self._clients:
             poll.register(client.connection, select.POLLIN)
-            if client.ended >= 0:
-                poll.register(client.ended, select.POLLIN)
+            if client.program is not None:
+                poll.register(client.program.ended, select.POLLIN)
             if not client.words:
                 deadline = min(deadline, client.deadline)
         left = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0) * 1000 + 1
@@ -295,9 +295,10 @@ class _Relay:
     # Roots
 
     def _take_news(self) -> None:
-        data = self._news.recv(_CHUNK)
-        *lines, self._lines = (self._lines + data).split(b"\n")
+        data = b""
         try:
+            data = self._news.recv(_CHUNK)
+            *lines, self._lines = (self._lines + data).split(b"\n")
             for line in lines:
                 news = from_line(SeenRoots, bytes(line))
                 if news.kind is NewsKind.SHOWN:
@@ -428,7 +429,8 @@ class _Relay:
         (to_read, to_write), (out_read, out_write), (err_read, err_write) = pipes
         try:
             command = _ssh_command(grant.origin.ssh_command, words)
-            self._start(client, command, environment, (to_read, out_write, err_write))
+            standard = (to_read, out_write, err_write)
+            client.program = OutsideProgram(command, environment, standard)
             socket.send_fds(client.connection, [_DONE], [to_write, out_read, err_read])
         except OSError as error:
             client.reply(_FAILED, f"ssh cannot be started: {error.strerror}")
@@ -446,7 +448,7 @@ class _Relay:
         try:
             os.write(given[1], place.description())
             command = (b"git", b"credential", b"fill")
-            self._start(client, command, environment, (given[0], answer[1], 2))
+            client.program = OutsideProgram(command, environment, (given[0], answer[1], 2))
             client.answer = os.dup(answer[0])
         except OSError as error:
             client.reply(_FAILED, f"git cannot be started outside: {error.strerror}")
@@ -455,29 +457,12 @@ class _Relay:
             for fd in (*given, *answer):
                 os.close(fd)
 
-    def _start(
-        self,
-        client: _Client,
-        command: tuple[bytes, ...],
-        environment: Mapping[bytes, bytes],
-        standard: tuple[int, int, int],
-    ) -> None:
-        """Start a program in a group of its own. Raises OSError."""
-        import subprocess  # noqa: PLC0415 - the relay's process has loaded it already
-
-        stdin, stdout, stderr = standard
-        client.process = subprocess.Popen(  # noqa: S603 - the person's ssh or git
-            command, cwd="/", env=environment, stdin=stdin, stdout=stdout, stderr=stderr,
-            start_new_session=True,
-        )  # fmt: skip
-        client.ended = os.pidfd_open(client.process.pid)
-
-    def _conclude(self, client: _Client) -> None:
+    def _conclude(self, client: _Client, program: OutsideProgram) -> None:
         """Tell a client how its program has ended."""
-        assert client.process is not None
-        status = client.process.wait()
+        status = program.wait()
+        client.program = None
         if client.answer < 0:
-            client.reply(b"%d" % (status if status >= 0 else 128 - status))
+            client.reply(b"%d" % status)
         else:
             os.set_blocking(client.answer, False)
             output = b""
@@ -492,12 +477,8 @@ class _Relay:
 
     def _drop(self, client: _Client) -> None:
         """End the program of a client, and hang up."""
-        if client.process is not None:
-            if client.process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(client.process.pid, signal.SIGKILL)
-                client.process.wait()
-            os.close(client.ended)
+        if client.program is not None:
+            client.program.kill()
         if client.answer >= 0:
             os.close(client.answer)
         client.connection.close()
