@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,17 +34,11 @@ _OTHER_REPOSITORY = (
     b"GIT_CONFIG", b"GIT_COMMON_DIR", b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE",
     b"GIT_OBJECT_DIRECTORY", b"GIT_NAMESPACE", b"GIT_PREFIX",
 )  # fmt: skip
-_USER = rb"(?:(?P<user>[^\s@/:\[\]%'\"\\-][^\s@/:\[\]%'\"\\]*)@)?"
-_HOST = rb"(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]*)"
-_PORT = rb"(?::(?P<port>[0-9]{1,5}))?"
-_NO_CONTROLS = rb"[^\x00-\x1f\x7f]+"
-_SSH_URL = re.compile(
-    rb"(?:ssh|git\+ssh|ssh\+git)://" + _USER + _HOST + _PORT + rb"(?P<path>/[^\x00-\x1f\x7f%]+)"
-)
-_SSH_SHORT = re.compile(_USER + _HOST + rb":(?P<path>" + _NO_CONTROLS + rb")")
-_HTTPS_URL = re.compile(
-    rb"https://" + _USER + _HOST + _PORT + rb"(?:/(?P<path>[^\x00-\x20\x7f]*))?"
-)
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_IN_HOST = _LETTERS + b"._-"
+_IN_USER = _LETTERS + b"._-+~$=,!*#&"
+_CONTROLS = bytes(range(0x20)) + b"\x7f"
+_MAX_PORT = 5  # digits
 
 
 class Claim(NamedTuple):
@@ -178,25 +171,52 @@ def git_directory(root: SeenRoot) -> bytes | None:
 
 def ssh_place(url: bytes) -> SshPlace | None:
     """Return the place of a URL for ssh, or None."""
-    found = _SSH_URL.fullmatch(url) or (None if b"://" in url else _SSH_SHORT.fullmatch(url))
-    if found is None:
-        return None
-    path = found["path"]
+    scheme, is_url, rest = url.partition(b"://")
+    if is_url:
+        authority, slash, path = rest.partition(b"/")
+        path = slash + path
+        is_wrong = scheme not in (b"ssh", b"git+ssh", b"ssh+git") or path == slash or b"%" in path
+    else:
+        authority, _, path = url.partition(b":")
+        is_wrong = path.startswith(b":")  # a remote helper such as ext::
     if path[1:2] == b"~":
         path = path[1:]
-    if path.startswith((b"-", b":")):  # an option, or a remote helper such as ext::
+    found = _authority(authority)
+    if is_wrong or found is None or not path or path.startswith(b"-") or _has_controls(path):
         return None
-    user = found["user"] + b"@" if found["user"] else b""
-    return SshPlace(user + found["host"], found.groupdict().get("port") or b"", path)
+    user, host, port = found
+    return SshPlace(user + b"@" + host if user else host, port, path)
 
 
 def https_place(url: bytes) -> HttpsPlace | None:
     """Return the place of a URL for https, or None. One with a password needs no helper."""
-    found = _HTTPS_URL.fullmatch(url)
-    if found is None:
+    scheme, _, rest = url.partition(b"://")
+    authority, _, path = rest.partition(b"/")
+    found = _authority(authority)
+    if scheme != b"https" or found is None or b" " in path or _has_controls(path):
         return None
-    port = b":" + found["port"] if found["port"] else b""
-    return HttpsPlace(found["host"] + port, found["user"] or b"", found["path"] or b"")
+    user, host, port = found
+    return HttpsPlace(host + b":" + port if port else host, user, path)
+
+
+def _authority(text: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Return user, host, and port, if each has a form that nothing can misunderstand."""
+    user, at, place = text.rpartition(b"@")
+    host, colon, port = place.partition(b":")
+    is_right = (
+        bool(host)
+        and host[:1] not in b".-"
+        and not host.translate(None, _IN_HOST)
+        and bool(at) == bool(user)
+        and not user.startswith(b"-")
+        and not user.translate(None, _IN_USER)
+        and bool(colon) == (port.isdigit() and len(port) <= _MAX_PORT)
+    )
+    return (user, host, port) if is_right else None
+
+
+def _has_controls(text: bytes) -> bool:
+    return text.translate(None, _CONTROLS) != text
 
 
 def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
