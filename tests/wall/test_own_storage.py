@@ -121,9 +121,14 @@ def test_if_another_program_of_the_name_does_not_answer_changes_are_not_kept(
         with make_wall(slot=1) as second:
             write(second, home / ".local/bin/new")
             assert content(second, home / ".local/bin/tool") == "outside"
+            os.kill(first.warden_pid, signal.SIGCONT)
+            third = make_wall(slot=2)  # the first one answers now
+            assert content(third, home / ".local/bin/new") == "ENOENT"
+            write(third, home / ".local/bin/newer")
     finally:
         os.kill(first.warden_pid, signal.SIGCONT)
     assert content(first, home / ".local/bin/new") == "ENOENT"
+    assert content(first, home / ".local/bin/newer") == "inside"
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "var/tmp"])
@@ -216,6 +221,24 @@ def test_no_link_of_an_earlier_program_leads_a_mount_elsewhere(
         assert content(second, home / ".cache" / name / "a") == "outside"
     assert second.run(f"result = os.listdir('{home}')").count(".ssh") == 0
     assert content(second, home / ".cache/uv.hidden/key") == "ENOENT"
+
+
+@pytest.mark.parametrize(
+    "left", ["os.mkfifo({!r})", "os.mkdir({!r} + '.hidden'); open({!r}, 'w')"]
+)
+def test_nothing_that_an_earlier_program_left_keeps_the_next_one_from_its_start(
+    home: Path, make_wall: MakeWall, left: str
+) -> None:
+    uv = f"{home}/.cache/uv"
+    with make_wall() as first:
+        first.run(left.format(uv, uv))
+        for name in (".cache", ".local/bin", ".nvm", ".cargo"):
+            first.run(f"os.chmod('{home / name}', 0)")
+    (home / ".cache/uv").mkdir()
+    (home / ".cache/uv/a").write_text("outside")
+    second = make_wall()
+    second.run(f"os.chmod('{home}/.cache', 0o700)")
+    assert content(second, home / ".cache/uv/a") == "outside"
 
 
 def plant_token(home: Path) -> None:

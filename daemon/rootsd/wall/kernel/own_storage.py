@@ -93,11 +93,8 @@ class OwnStorage:
         with closing(_open_lock(self._kept + DOOR)) as door:
             fcntl.flock(door, fcntl.LOCK_EX)
             self._lock = _open_lock(self._kept + IN_USE)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._ask()
             fcntl.flock(self._lock, fcntl.LOCK_SH)
+            self._ask()
             yield
             for tree in self._trees.values():
                 os.close(tree)
@@ -112,7 +109,7 @@ class OwnStorage:
         ):
             if paths:
                 shown = ", ".join(sorted(map(os.fsdecode, paths)))
-                yield f"{shown}: {what}, because there is no overlay on this disk: {self._why}"
+                yield f"{shown}: {what} ({self._why})"
 
     # Kept folders
 
@@ -134,7 +131,8 @@ class OwnStorage:
                 return OwnTree(
                     clone_tree(found, Depth.ALL), Attribute.NO_DEVICES | Attribute.READ_ONLY
                 )
-        self._places[path] = place
+        if path not in self._in_memory:  # another warden would not say that
+            self._places[path] = place
         with closing(open_path(place)) as mounted:
             return OwnTree(clone_tree(mounted, Depth.ONE), Attribute.NO_DEVICES)
 
@@ -150,7 +148,7 @@ class OwnStorage:
             try:
                 mount(_OVERLAY, place, _OVERLAY, NO_PRIVILEGES, data)
             except OSError as error:
-                self._why = os.strerror(error.errno or 0)
+                self._why = f"overlay: {os.strerror(error.errno or 0)}"
                 continue
             if layer is layers[-1]:
                 self._in_memory.append(path)
@@ -182,16 +180,17 @@ class OwnStorage:
 
     def _ask(self) -> None:
         """Take copies of the mounts of the other wardens."""
-        for name in os.listdir(self._kept):
-            if name.startswith(_SOCKET):
-                with closing(os.open(self._kept, os.O_PATH)) as folder:
-                    try:
-                        self._ask_one(b"/proc/self/fd/%d/%s" % (folder, name))
-                    except ConnectionRefusedError:  # it has ended
-                        os.unlink(name, dir_fd=folder)
-                    except OSError as error:
-                        self._is_known = False
-                        self._why = f"another program of this name does not answer ({error})"
+        with closing(os.open(self._kept, os.O_PATH)) as folder:
+            for name in os.listdir(self._kept):
+                if not name.startswith(_SOCKET):
+                    continue
+                try:  # not by the path: it may be too long for a socket
+                    self._ask_one(b"/proc/self/fd/%d/%s" % (folder, name))
+                except ConnectionRefusedError:  # it was killed
+                    os.unlink(name, dir_fd=folder)
+                except OSError as error:
+                    self._is_known = False
+                    self._why = f"another program of this name does not answer ({error})"
 
     def _ask_one(self, address: bytes) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
