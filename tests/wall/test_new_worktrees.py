@@ -159,6 +159,23 @@ def test_a_folder_that_is_no_root_at_the_end_is_reported(world: World) -> None:
     )
 
 
+def test_programs_lose_the_folder_with_its_checkout(world: World) -> None:
+    made = world.src / "main-x"
+    with world.wall() as wall:
+        assert ask(wall, made) == "made"
+        assert wall.error_of(f"open('{made}/file', 'w').close()") == ""  # the control
+        wall.order(OrderKind.REMOVE, paths=[world.main])
+        until(lambda: wall.error_of(f"os.listdir('{made}')") == "ENOENT")
+
+
+def test_a_message_about_worktrees_is_no_request(world: World) -> None:
+    with world.wall() as wall:
+        world.start(
+            wall, "git commit -q --allow-empty -m 'a worktree add b' && git log -1 --format=%s"
+        )
+        assert world.wait(wall) == "a worktree add b\n"
+
+
 def test_programs_lose_a_folder_that_is_no_root_in_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

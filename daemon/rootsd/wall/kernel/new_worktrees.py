@@ -43,9 +43,10 @@ _REFUSED_NAMES = frozenset((b"node_modules",))
 
 
 class _Made(NamedTuple):
-    """A folder that was made, as a root, and until when the daemon may take it over."""
+    """A folder that was made beside a checkout, as a root, and how long the daemon may take."""
 
     root: ConfinedRoot
+    checkout: bytes
     until: float
 
 
@@ -134,12 +135,12 @@ class NewWorktrees:
     def settle(self, roots: Container[bytes], now: float | None = None) -> list[bytes]:
         """Forget the folders that are roots by now, and those that did not become one in time.
 
-        Return those of the latter that are not empty.
+        Without its checkout, none becomes one. Return those of the latter that are not empty.
         """
         left = []
         now = time.monotonic() if now is None else now
         for path, each in [*self._made.items()]:
-            if path not in roots and now < each.until:
+            if path not in roots and each.checkout in roots and now < each.until:
                 continue
             del self._made[path]
             if path not in roots and not self._remove(each.root):
@@ -165,16 +166,18 @@ class NewWorktrees:
         if any(contains(each, path) for each in (*roots, *denied)):
             raise Refused("programs can make it themselves, or it is denied")
         beside = [
-            os.path.basename(root.path)
+            root.path
             for root in roots.values()
             if os.path.dirname(root.path) == parent
             and root.access is Access.READ_WRITE
             and os.path.isdir(root.path + b"/" + GIT)
             and not os.path.islink(root.path + b"/" + GIT)
         ]
-        fits = [each for each in beside if name.startswith(each)]
-        if not any(_NAME.fullmatch(name[len(each) :]) for each in fits) or name in _REFUSED_NAMES:
-            names = " or ".join(text_of(each) + "-NAME" for each in beside)
+        fits = [
+            each for each in beside if path.startswith(each) and _NAME.fullmatch(path[len(each) :])
+        ]
+        if not fits or name in _REFUSED_NAMES:
+            names = " or ".join(text_of(os.path.basename(each)) + "-NAME" for each in beside)
             raise Refused(f"call it {names}" if beside else "no writable checkout lies beside it")
         if self._count == _MAX_MADE:
             raise Refused(f"a session makes at most {_MAX_MADE}")
@@ -187,7 +190,7 @@ class NewWorktrees:
                 if found.st_uid != os.geteuid() or found.st_dev != os.fstat(above).st_dev:
                     raise Refused("something else is there")
                 root = ConfinedRoot(path, Access.READ_WRITE, identity_of(new))
-        self._made[path] = _Made(root, time.monotonic() + _TIMEOUT_S)
+        self._made[path] = _Made(root, fits[0], time.monotonic() + _TIMEOUT_S)
 
     def _drop_if_empty(self, path: bytes) -> None:
         """Let a folder go at once if git put nothing there."""

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 _MADE, _DONE = b"made", b"done"
 _MAX_ANSWER = 1 << 16
@@ -43,10 +44,13 @@ def main(address: str, *words: str) -> int:
 
 def _new_folders(words: Sequence[str]) -> Iterator[bytes]:
     """Yield the words that are paths of new folders, where nobody inside can make one."""
-    at = words.index("worktree") + 2
+    pairs = [*pairwise(words)]
+    if ("worktree", "add") not in pairs:  # only a part of a word, as of a message
+        return
+    at = pairs.index(("worktree", "add")) + 2
     folder = os.getcwdb()
-    for number, value in enumerate(words[1:at]):
-        if words[number] == "-C":
+    for flag, value in pairs[:at]:
+        if flag == "-C":
             folder = os.path.join(folder, os.fsencode(value))
     for word in words[at:]:
         path = os.path.abspath(os.path.join(folder, os.fsencode(word)))
