@@ -96,7 +96,8 @@ def test_a_running_program_uses_the_git_directory_exactly_while_an_approval_incl
         assert shell.commits()
         assert not shell.succeeds(f"cat {tool}/README"), "no other file of the checkout"
         assert not shell.succeeds(f"touch {tool}/new")
-        assert not shell.succeeds("git config a.b c")
+        assert shell.succeeds("git config a.b c")  # in a private copy
+        assert "[a]" not in (tool / ".git" / "config").read_text()
         assert not shell.succeeds(f"touch {tool}/.git/hooks/post-checkout")
         for end, again in (
             (("deny", "tool"), ("forget", "tool")),
@@ -158,7 +159,8 @@ def test_a_submodule_uses_its_own_git_directory_in_a_pending_checkout(person: Pe
     with confined(person, "tool/sub") as shell:
         assert shell.commits()
         assert not shell.succeeds(f"ls {tool}/.git/refs"), "only the part of the submodule"
-        assert not shell.succeeds("git config a.b c")
+        assert shell.succeeds("git config a.b c")  # in a private copy
+        assert "[a]" not in (tool / ".git" / "modules" / "sub" / "config").read_text()
         person.rootsd("deny", "tool", "--yes")
         until(lambda: not shell.succeeds("ls"))
 

@@ -25,7 +25,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.record import from_json, to_json, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallEngine
-from rootsd.wall.git import protected
+from rootsd.wall.git import carried_settings, protected
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.kernel import (
     base_view,
@@ -35,6 +35,7 @@ from rootsd.wall.kernel import (
     own_storage,
     pause,
     points,
+    private_settings,
     root_folder,
     skeleton,
     stand_ins,
@@ -94,6 +95,8 @@ class Weakness(Enum):
     LATE_WATCH = "names are watched once a file `late` in the root is gone"
     NO_SEARCH = "worktrees of deeper repositories are not searched"
     NO_OVERLAY = "the kernel has no overlays"
+    CARRY_ALL = "each changed setting of git is carried over"
+    NO_GIT = "there is no git that only root can change"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
@@ -128,6 +131,10 @@ def content(path):
 
 def append(path):
     os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+
+def append_file(path):
+    # The file itself, and no copy to which a link leads.
+    os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW))
 
 def make(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -205,7 +212,7 @@ def unmount(path):
     # What is mounted by the same namespace can be unmounted; so outside, mount it first.
     if not is_mounted(path):
         mount(path, path, None, 0x1000)
-    checked(libc.umount2(os.fsencode(path), 2))
+    checked(libc.umount2(os.fsencode(path), 2 | 8))  # a link is not followed
 
 def remount_writable(path):
     if not is_mounted(path):
@@ -444,6 +451,12 @@ def _cover_in_place(self: base_view.BaseView, path: bytes, masks: Iterable[Mask]
         self._stand_ins.mask(self._base_mounts[path].fd, path, mask, b"")
 
 
+def _carry_all(versions: carried_settings.Versions) -> carried_settings.Carried:
+    keys = carried_settings.differing(versions.equal, versions.inside)
+    changes = {key: versions.inside.get(key, ()) for key in keys}
+    return carried_settings.Carried(changes, ())
+
+
 def _watch_late(self: tree.SharedTree, path: bytes) -> None:
     late = path + b"/late"
     if os.path.exists(late):
@@ -495,6 +508,8 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     ),
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
     Weakness.BASE_COVERED: ((base_view.BaseView, "_replace", _cover_in_place),),
+    Weakness.CARRY_ALL: ((private_settings, "carry_over", _carry_all),),
+    Weakness.NO_GIT: ((private_settings, "find_git", lambda: None),),
     Weakness.NO_PLACEHOLDERS: ((stand_ins.StandIns, "_add_placeholder", lambda *_: None),),
     Weakness.NO_OVERLAY: ((own_storage, "_OVERLAY", b"none"),),
     Weakness.LATE_WATCH: ((tree.SharedTree, "_watch", _watch_late),),

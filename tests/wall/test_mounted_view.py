@@ -32,6 +32,12 @@ class FakeNames:
         """Return nothing."""
 
 
+class FakeSettings:
+    """Copies of settings that do not change."""
+
+    names = FakeNames()
+
+
 class FakeTree:
     """A tree that cannot show or cover the `failing` roots."""
 
@@ -47,6 +53,7 @@ class FakeTree:
         self.broken: dict[bytes, set[bytes]] = {}
         self.attempts = 0
         self.is_searching = False
+        self.settings = FakeSettings()
         self.base_masks: set[bytes] = set()
         self.requests = None
 

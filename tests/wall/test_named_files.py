@@ -13,7 +13,7 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import ProtectionPolicy
-from rootsd.wall.git import named_files
+from rootsd.wall.git import named_files, system_git
 from rootsd.wall.git.facts import FactKind, find_facts
 from rootsd.wall.git.named_files import named_by_git
 from rootsd.wall.git.session_reports import SessionReport, conclude_killed, read_reports
@@ -377,7 +377,7 @@ def test_the_question_runs_nothing_of_the_repository(world: World) -> None:
 def test_an_include_that_never_ends_is_reported_and_asked_for_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(named_files, "_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(system_git, "_TIMEOUT_S", 0.05)
     questions = 0
 
     def count(directory: bytes) -> bytes | None:

@@ -97,7 +97,7 @@ def sever(root, file, ways):
             while answer.recv(1):
                 path = PLACE + '/' + file
                 found = ['read ' + name] if can(read, path) else []
-                found += ['write ' + name] if can(append, path) else []
+                found += ['write ' + name] if can(append_file, path) else []
                 answer.sendall(json.dumps(found).encode())
             os._exit(0)
         answer.close()
@@ -349,7 +349,7 @@ def test_a_rewrite_of_git_settings_outside_stays_protected_in_every_namespace(
     assert [each for each in before if each.startswith("write")] == []
     for number in range(2):
         subprocess.run(["git", "-C", root, "config", "a.b", str(number)], check=True)
-        until(lambda: wall.error_of(f"append('{config}')") == "EROFS")
+        until(lambda: wall.error_of(f"append_file('{config}')") == "ELOOP")
         # The window in which nobody has protected the new file is over, here and there.
         written = [each for each in reached(wall) if each.startswith("write")]
         assert ("write mount_setattr on everything" in written) is is_weak

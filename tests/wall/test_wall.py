@@ -121,7 +121,7 @@ def test_a_worktree_inside_its_checkout_that_exists_at_the_start_can_be_removed(
     with Wall(tmp_path / "state", home, roots, weaknesses=weak) as wall:
         # A rewrite of the settings outside makes the warden look again.
         git("config", "a.b", "1", cwd=main)
-        until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+        until(lambda: wall.error_of(f"append_file('{main}/.git/config')") == "ELOOP")
         status = git_inside(wall, checkout.path, "worktree", "remove", ".worktrees/x")
         assert (status != 0) is is_weak
         assert entry_of(tmp_path / "beside").exists()
@@ -137,7 +137,7 @@ def test_a_working_directory_survives_new_worktrees_and_a_rewrite_of_the_setting
     for path in (".worktrees/x", "../beside"):
         git("worktree", "add", "-q", path, cwd=main)
     git("config", "a.b", "1", cwd=main)
-    until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+    until(lambda: wall.error_of(f"append_file('{main}/.git/config')") == "ELOOP")
     until(lambda: wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS")
     wall.run("read('file')")
 
@@ -215,7 +215,7 @@ def test_a_repository_inside_a_root_has_its_own_protection_and_its_denial_reache
     outer, inner = make_root(tmp_path / "a"), make_root(tmp_path / "a" / "b")
     git("init", tmp_path / "a" / "b")
     assert wall.order(OrderKind.SET, outer, inner).shown == 2
-    assert wall.error_of(f"append('{tmp_path}/a/b/.git/config')") == "EROFS"
+    assert wall.error_of(f"append_file('{tmp_path}/a/b/.git/config')") == "ELOOP"
     wall.run(f"os.chdir('{tmp_path}/a/b')")
     denied = frozenset({inner.path})
     assert wall.order(OrderKind.SET, outer._replace(denied=denied)).masked == 1
@@ -271,7 +271,7 @@ def test_a_protection_comes_back_after_the_file_was_replaced_outside(
     for number in range(sizes.pick(test=5, check=50, soak=2_000)):
         subprocess.run(["git", "-C", tmp_path / "a", "config", "a.b", str(number)], check=True)
         # The window: until the warden has noticed, the program may write the new file.
-        until(lambda: wall.error_of(f"append('{config}')") == "EROFS")
+        until(lambda: wall.error_of(f"append_file('{config}')") == "ELOOP")
         os.rename(tmp_path / "a" / ".git" / "hooks", tmp_path / "a" / ".git" / "old")
         os.rename(tmp_path / "a" / ".git" / "old", tmp_path / "a" / ".git" / "hooks")
         until(lambda: wall.error_of(f"os.utime('{config.parent}/hooks')") == "EROFS")
@@ -287,7 +287,7 @@ def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
     assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
     wall.order(OrderKind.SET, root._replace(shared_git=checkout.path))
     assert git_inside(wall, root.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
-    assert wall.error_of(f"append('{main}/.git/config')") == "EROFS"
+    assert wall.error_of(f"append_file('{main}/.git/config')") == "ELOOP"
     forged = make_root(tmp_path / "forged")
     (tmp_path / "forged" / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
     wall.order(OrderKind.SET, forged._replace(shared_git=checkout.path))

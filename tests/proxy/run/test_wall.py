@@ -147,8 +147,11 @@ def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_propos
         assert (session["client"], session["pid"]) == ("s", client.process.pid)
         assert (wall["name"], wall["warden"]) == ("s", client.process.pid)
         assert session["given"][0]["roots"] == 1
-        for name, said in (("NOTE", "appended"), (".git/config", "refused")):
-            assert client.call(name, "append", str(person.parent / "alpha" / name)) == said
+        settings = person.parent / "alpha" / ".git" / "config"
+        before = settings.read_bytes()
+        for path in (person.parent / "alpha" / "NOTE", settings):
+            assert client.call(path.name, "append", str(path)) == "appended"
+        assert settings.read_bytes() == before  # it has a copy
     until(lambda: call(SessionsQuery(SessionView.HISTORY))["items"][-1]["end"] == "left")
     assert call(SessionsQuery())["items"] == []
 

@@ -14,6 +14,7 @@ its sentence in `describe`.
   these are protected if they exist, but nothing can be mounted on a name that does not.
 * A *tool file*, which an editor, an agent, or another tool runs or obeys: see `tool_files`.
 * A folder of tool files that rootsd could not *read* as a whole, so that a change may be there.
+* *Settings* of git that stay in a private copy. `private_settings` finds these.
 * A *repository with programs*: one that is nested or at a gitlink, whose settings or hooks name
   programs. If it is at a gitlink, `git status` in the repository around it runs them.
 
@@ -65,7 +66,7 @@ _MAX_ENTRIES = 200_000
 _MAX_CHECKOUTS = 512
 _MAX_NAMES = 4096
 _MAX_NESTED_TOOL_FILES = 4096
-_MAX_SHOWN = 200
+_MAX_SHOWN, _MAX_KEYS_SHOWN = 200, 2_000
 
 
 class FactKind(Enum):
@@ -79,6 +80,7 @@ class FactKind(Enum):
     UNREAD = "git directory that was read in part"
     FIFO = "FIFO"
     TOOL_FILE = "file that tools run"
+    SETTINGS = "settings that stay inside"
     UNREAD_TOOLS = "files that tools run and that were not read"
 
 
@@ -164,26 +166,25 @@ def read_link(path: bytes) -> bytes | None:
 def describe(fact: Fact) -> str:
     """Return what a fact means, for people, as a sentence that starts with its path."""
     path = safe_label(fact.path, limit=None)
-    value = safe_label(fact.value, _MAX_SHOWN) if fact.value else ""
-    match fact.kind:
-        case FactKind.LINK:
-            return f"{path} is a link to {value}, and git outside writes through it"
-        case FactKind.HARD_LINK:
-            return f"{path} is a file with a second name elsewhere, and git outside writes to both"
-        case FactKind.PROGRAMS:
-            return f"{path} is a nested repository, and git status outside runs its {value}"
-        case FactKind.OBEYED:
-            return f"{path} is new, and git outside obeys it"
-        case FactKind.COMMANDS:
-            return f"{path} is new, and git rebase --continue outside runs {value}"
-        case FactKind.FIFO:
-            return f"{path} is a FIFO, and git outside waits there for ever"
-        case FactKind.TOOL_FILE:
-            return f"{path} is new or has changed, and tools outside run or obey it"
-        case FactKind.UNREAD_TOOLS:
-            return f"{path} has files that tools outside run, and rootsd could not look at all"
-        case FactKind.UNREAD:
-            return f"{path} has entries at which rootsd did not look"
+    limit = _MAX_KEYS_SHOWN if fact.kind is FactKind.SETTINGS else _MAX_SHOWN
+    value = safe_label(fact.value, limit) if fact.value else ""
+    return f"{_STARTS.get(fact.kind, '')}{path} {_MEANINGS[fact.kind].replace('VALUE', value)}"
+
+
+_STARTS = {FactKind.SETTINGS: "settings of git in "}
+# What follows the path.
+_MEANINGS = {
+    FactKind.LINK: "is a link to VALUE, and git outside writes through it",
+    FactKind.HARD_LINK: "is a file with a second name elsewhere, and git outside writes to both",
+    FactKind.PROGRAMS: "is a nested repository, and git status outside runs its VALUE",
+    FactKind.OBEYED: "is new, and git outside obeys it",
+    FactKind.COMMANDS: "is new, and git rebase --continue outside runs VALUE",
+    FactKind.FIFO: "is a FIFO, and git outside waits there for ever",
+    FactKind.TOOL_FILE: "is new or has changed, and tools outside run or obey it",
+    FactKind.SETTINGS: "stay behind the wall, and are gone at the end: VALUE",
+    FactKind.UNREAD_TOOLS: "has files that tools outside run, and rootsd could not look at all",
+    FactKind.UNREAD: "has entries at which rootsd did not look",
+}
 
 
 def _replaced_git(place: bytes) -> Iterator[Fact]:

@@ -17,10 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shlex
-import signal
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -33,17 +30,11 @@ from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.entries import git_directories_below, is_git_directory
 from rootsd.wall.git.index import common_directory_of, own_directory
+from rootsd.wall.git.system_git import ask_git
 from rootsd.wall.system_calls import closing, open_path
 
-_PROGRAMS = b"""
-    /usr/local/bin/git /usr/bin/git /bin/git
-    /run/current-system/sw/bin/git /nix/var/nix/profiles/default/bin/git
-""".split()
-_QUESTION = ("git", "--no-pager", "config", "--list", "--includes", "--show-origin", "-z")
+_QUESTION = ("config", "--list", "--includes", "--show-origin", "-z")
 _VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
-_TIMEOUT_S = 1.0
-_MAX_BYTES = 1 << 20
-_CHUNK = 1 << 16
 # The last names of settings that are one path: of hooks, of attributes, and of templates of hooks.
 _PATHS = frozenset(("hookspath", "path", "attributesfile", "templatedir"))
 _FOLDERS_OF_HOOKS = frozenset(("core.hookspath", "init.templatedir"))
@@ -331,49 +322,9 @@ def _ask(where: _Repository) -> _Answer:
 
 def _run_git(git_directory: bytes) -> bytes | None:
     """Return what git answers about the settings of a git directory, or None."""
-    program = next((each for each in _PROGRAMS if os.access(each, os.X_OK)), None)
-    if program is None:
-        return None
     variables = {each: os.environ[each] for each in _VARIABLES if each in os.environ}
     # With this variable, git does not care who owns the directory.
-    variables["GIT_DIR"] = os.fsdecode(git_directory)
-    ours, theirs = os.pipe2(os.O_CLOEXEC)
-    with closing(ours):
-        try:
-            pid = os.posix_spawn(
-                program,
-                _QUESTION,
-                variables,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, theirs, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                setsigmask=(),
-                setsigdef=(signal.SIGPIPE,),
-            )
-        except OSError:
-            return None
-        finally:
-            os.close(theirs)
-        output = _read_to_end(ours)
-        if output is None:
-            os.kill(pid, signal.SIGKILL)
-        return output if os.waitpid(pid, 0)[1] == 0 else None
-
-
-def _read_to_end(pipe: int) -> bytes | None:
-    """Return all that a pipe has; None if it is too much, or does not end in time."""
-    found = bytearray()
-    end = time.monotonic() + _TIMEOUT_S
-    while len(found) < _MAX_BYTES:
-        if not select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:
-            return None
-        data = os.read(pipe, _CHUNK)
-        if not data:
-            return bytes(found)
-        found += data
-    return None
+    return ask_git(_QUESTION, {**variables, "GIT_DIR": os.fsdecode(git_directory)})
 
 
 def _read_own(where: _Repository) -> list[_Setting]:

@@ -2,7 +2,8 @@
 
 Git runs hooks and the commands in its configuration. direnv, editors, and agents run what a
 project's settings name. A confined program that could write these files would run code outside at
-the next `git status` or the next start of an editor. So they are read-only inside.
+the next `git status` or the next start of an editor. So they are read-only inside. Of git's
+settings, programs get a copy; see `private_settings`.
 
 `find_protected` returns the paths that exist. For each protected file, the folders above it are
 *held*: mounted on themselves, so that they cannot be moved away together with the protection. A
@@ -41,6 +42,7 @@ from rootsd.wall.git.entries import (
 )
 from rootsd.wall.git.tool_files import tool_names, untracked_parts
 
+SETTINGS = (b"config", b"config.worktree")
 IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
 """.split()
@@ -53,7 +55,11 @@ class Protection(Enum):
     """How a path in a root is protected."""
 
     READ_ONLY = "read-only"
+    COPY = "a private copy"
     HELD = "held in its place"
+
+
+_STRICT = (Protection.HELD, Protection.COPY, Protection.READ_ONLY)
 
 
 class ProtectedPath(NamedTuple):
@@ -142,7 +148,8 @@ def _add_git_directory(found: dict[bytes, ProtectedPath], where: _OpenRoot, pref
         for name in IN_A_GIT_DIRECTORY:
             # Git may track what a link `hooks` leads to, so that belongs to the tool files.
             add = _add_entry if name == _HOOKS else _add
-            add(found, root, prefix + name, Protection.READ_ONLY)
+            protection = Protection.COPY if name in SETTINGS else Protection.READ_ONLY
+            add(found, root, prefix + name, protection)
         waiting += [
             folder + b"/"
             for group in (b"modules", b"worktrees")
@@ -183,6 +190,8 @@ def _add(
         if target is None:
             return
         path = os.path.normpath(target + path[len(reached) :])
+        if protection is Protection.COPY:
+            protection = Protection.READ_ONLY  # it is no file of this git directory
     if path != b".":
         _add_entry(found, root, path, protection)
 
@@ -197,7 +206,10 @@ def _add_entry(
     for name in path.split(b"/")[:-1]:
         above = above + b"/" + name if above else name
         found.setdefault(above, ProtectedPath(above, Protection.HELD, NodeKind.FOLDER))
-    if path not in found or protection is Protection.READ_ONLY:
+    if protection is Protection.COPY and kind is not NodeKind.FILE:
+        protection = Protection.READ_ONLY
+    known = found.get(path)
+    if known is None or _STRICT.index(known.protection) < _STRICT.index(protection):
         found[path] = ProtectedPath(path, protection, kind)
 
 

@@ -20,14 +20,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     DesiredMount,
 )
-from rootsd.wall.git.facts import (
-    Fact,
-    FactKind,
-    find_links,
-    find_obeyed,
-    find_tool_files,
-    folders_of,
-)
+from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
 from rootsd.wall.git.tool_files import tool_folders
@@ -95,10 +88,10 @@ class SessionChanges:
                     self._record.keep(islice(found, _MAX_FACTS))
         return self._record.names_of(each for each in self._record.found if each not in known)
 
-    def keep_unread(self, folders: Iterable[bytes]) -> None:
-        """Keep folders outside the roots that programs could write, and that stay."""
+    def keep(self, facts: Iterable[Fact]) -> None:
+        """Keep facts that come from elsewhere."""
         with suppress(OSError):
-            self._record.keep(Fact(FactKind.UNREAD, each) for each in folders)
+            self._record.keep(facts)
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""

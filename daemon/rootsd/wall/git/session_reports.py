@@ -65,6 +65,7 @@ from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_NAMED = 8
+_ONLY_LAST = (FactKind.TOOL_FILE, FactKind.SETTINGS)  # an earlier fact about the path is void
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
 
@@ -155,6 +156,8 @@ class SessionReport(NamedTuple):
             )
 
     def _sentence(self, finding: Finding) -> str:
+        if finding.fact.kind is FactKind.SETTINGS:
+            return f"{describe(finding.fact)}; to keep one, set it outside"
         makers = _makers(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
         who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
@@ -341,7 +344,12 @@ class SessionBaseline:
     def others_at(self, facts: Iterable[Fact]) -> list[tuple[str, ...]]:
         """Return, for each fact, the other sessions that may have made it."""
         peers = Peers(self._folder)
-        return [peers.at(fact.path, self._began_at(fact.path)) for fact in facts]
+        return [
+            ()
+            if fact.kind is FactKind.SETTINGS
+            else peers.at(fact.path, self._began_at(fact.path))
+            for fact in facts
+        ]
 
     def _began_at(self, path: bytes) -> float:
         """Return when the program saw a path first; for one that was moved, any of its roots."""
@@ -372,10 +380,9 @@ class SessionBaseline:
             self._find(sorted(new, key=lambda fact: fact.path))
 
     def _find(self, new: Collection[Fact]) -> None:
-        again = {each.path for each in new if each.kind is FactKind.TOOL_FILE}
-        for old in [each for each in self._found if each.path in again]:
-            if old.kind is FactKind.TOOL_FILE:  # only its last content matters
-                del self._found[old]
+        again = {(each.kind, each.path) for each in new if each.kind in _ONLY_LAST}
+        for old in [each for each in self._found if (each.kind, each.path) in again]:
+            del self._found[old]
         self._found.update(dict.fromkeys(new))
 
     def _place_now(self, root: bytes) -> bytes:

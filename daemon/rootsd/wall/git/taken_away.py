@@ -12,6 +12,7 @@ import stat
 from contextlib import suppress
 
 from rootsd.wall.git.facts import Fact, FactKind, read_link
+from rootsd.wall.git.settings_file import is_new_submodule
 from rootsd.wall.git.tool_files import fingerprint, is_unread
 from rootsd.wall.system_calls import closing, open_path
 
@@ -41,9 +42,12 @@ def still_holds(fact: Fact) -> bool:
                 # The content was not known then, so that of now says nothing.
                 return fingerprint(above, name) == fact.value or is_unread(fact.value)
             return False
+        case FactKind.SETTINGS:
+            return bool(fact.value)
+        case FactKind.OBEYED:  # git may have written only a part of the settings at first
+            return os.path.lexists(fact.path) and not is_new_submodule(fact.path)
         case (
             FactKind.PROGRAMS
-            | FactKind.OBEYED
             | FactKind.UNREAD
             | FactKind.UNREAD_TOOLS
             | FactKind.FIFO

@@ -1,7 +1,8 @@
 """Cover paths in a root: mount something over them, which a program cannot take away.
 
-A *protection* is a mount of a file or folder on itself, mostly read-only. A *mask* is an empty
-file or folder over a denied one. Both are *covers*. They belong to the file and not to its name.
+A *protection* is a mount of a file or folder on itself, mostly read-only, or that of a link to a
+private copy. A *mask* is an empty file or folder over a denied one. All are *covers*. They belong
+to the file and not to its name.
 The kernel drops a cover when a process outside replaces the file below it, for example with
 `git config`. If such a process moves the file away, the cover moves with it, and a new file at the
 old path has none. `uncovered` finds what lost its cover.
@@ -38,7 +39,7 @@ _MOUNT_POINT_FIELD = 4  # in a line of /proc/self/mountinfo; see proc_pid_mounti
 
 def protect(root: int, each: ProtectedPath) -> None:
     """Protect a file that may be replaced at this moment; do nothing if there is none."""
-    is_locked = each.protection is Protection.READ_ONLY
+    is_locked = each.protection is not Protection.HELD
     attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
     depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
 
@@ -89,6 +90,19 @@ def mask(root: int, path: bytes, empty_like: Callable[[int], bytes]) -> None:
             attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
 
     _mount_on(root, path, mount, 0)
+
+
+def lead(root: int, path: bytes, link_to: Callable[[int], bytes]) -> None:
+    """Cover a file by a symbolic link; do nothing if there is none. Raises OSError.
+
+    `link_to` returns the link for the file that is open as its argument.
+    """
+
+    def mount(point: int) -> None:
+        with closing(open_path(link_to(point), os.O_NOFOLLOW)) as source:
+            attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
+
+    _mount_on(root, path, mount)
 
 
 def hold_above(root: int, path: bytes) -> None:

@@ -28,6 +28,7 @@ from rootsd.core.mount_plan import (
     ViewEntryKind,
 )
 from rootsd.core.paths import contains
+from rootsd.wall.git.facts import Fact
 from rootsd.wall.kernel.landlock import NO_DEVICES, READ_ALL, Coverage, Right, Ruleset
 from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
 from rootsd.wall.kernel.private_folders import PrivateFolders
@@ -112,6 +113,10 @@ class FixedView:
     def repair(self) -> AppliedChange:
         """Do nothing: nothing is watched."""
         return AppliedChange()
+
+    def carry_over(self) -> tuple[Fact, ...]:
+        """Return nothing: programs change the settings of git themselves."""
+        return ()
 
     def gates(self) -> list[int]:
         """Return the descriptor of the rules."""

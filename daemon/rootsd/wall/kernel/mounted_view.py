@@ -24,6 +24,7 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import DesiredMount, Mask, difference
 from rootsd.core.wall import RevokePolicy
+from rootsd.wall.git.facts import Fact
 from rootsd.wall.kernel import holders
 from rootsd.wall.kernel.holders import Foothold, Search
 from rootsd.wall.kernel.landlock import AttachedGuarantee, attached_guarantee
@@ -65,7 +66,7 @@ class MountedView:
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
-        self._tree = SharedTree(settings.folder + _TREE, settings.protection)
+        self._tree = SharedTree(settings.folder + _TREE, settings.protection, settings.home)
         self.notes = self._tree.notes
         self._owner = owner
         self._outside = holders.mounts_of_standard_files()
@@ -91,7 +92,7 @@ class MountedView:
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
-        for names in (self._tree.names, self._tree.worktree_names):
+        for names in (self._tree.names, self._tree.worktree_names, self._tree.settings.names):
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)
         if (requests := self._tree.requests) is not None:
@@ -242,6 +243,11 @@ class MountedView:
             if path in self._tree.shown:
                 self._tree.hide(path)
             failed[path] = FailedRoot(path, error.strerror or "it cannot be protected")
+
+    def carry_over(self) -> Iterator[Fact]:
+        """Carry settings of git over, and yield facts about those that stay inside."""
+        self._tree.settings.carry_over(self._tree.shown)
+        yield from self._tree.settings.kept()
 
     def gates(self) -> list[int]:
         """Return descriptors of the user and the mount namespace."""

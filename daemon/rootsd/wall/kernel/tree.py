@@ -33,6 +33,7 @@ from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
 from rootsd.wall.kernel.own_storage import OwnStorage
 from rootsd.wall.kernel.points import MountStage, Point, end
+from rootsd.wall.kernel.private_settings import PrivateSettings
 from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.skeleton import INODES, NO_PRIVILEGES, TMPFS, Mounted, Skeleton
 from rootsd.wall.kernel.stand_ins import StandIns
@@ -89,12 +90,14 @@ class _Shown(NamedTuple):
 class SharedTree:
     """The tree of one warden, in the folder `base`. Call `build` once, in its own process."""
 
-    def __init__(self, base: bytes, policy: ProtectionPolicy) -> None:
+    def __init__(self, base: bytes, policy: ProtectionPolicy, home: bytes) -> None:
         self.names = NameWatch()
         """What `find_broken` takes comes from here."""
         self._base = base
         self._policy = policy
         self._skeleton = Skeleton(base)
+        self.settings = PrivateSettings(base, self._skeleton, home)
+        """The copies of git's settings that programs change."""
         self._stage = MountStage(base)
         self._worktrees = RootWorktrees()
         self._stand_ins = StandIns(base, self._skeleton, self._worktrees)
@@ -127,6 +130,7 @@ class SharedTree:
         self._stage.build()
         self._stand_ins.build()
         self._skeleton.build()
+        self.settings.build()
         self._storage = storage = OwnStorage(kept, folder, self._base + _MEMORY)
         with storage.building():
             for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
@@ -203,7 +207,7 @@ class SharedTree:
                     set_attributes(tree, attributes)
                     with self._stage.new_point(desired.path, tree) as point:
                         attach(tree, point.fd)
-                        self._cover(tree, desired, protected)
+                        self._cover(tree, source, desired, protected)
                         self._attach_root(tree, point, desired, protected)
             except OSError:
                 self._forget_worktrees(desired.path)
@@ -251,7 +255,8 @@ class SharedTree:
         shown = self._shown[path]
         if not shown.protected:  # a read-only root, or --no-protect
             return []
-        wanted = self._wanted_protection(shown.mount, shown.fd, inner)
+        with closing(open_root(shown.mount)) as outside:  # a copy is a link in the tree
+            wanted = self._wanted_protection(shown.mount, outside, inner)
         # What programs made in such a folder stays writable. To close it would hide the root, and
         # they would lose their working directories.
         theirs = self._git_writes.get(path, ())
@@ -265,8 +270,8 @@ class SharedTree:
     def _protect_in_place(self, path: bytes, new: Iterable[ProtectedPath]) -> None:
         """Protect more in a shown root. Raises OSError."""
         shown = self._shown[path]
-        for each in new:
-            covers.protect(shown.fd, each)
+        with closing(open_root(shown.mount)) as outside:
+            self._protect(shown.fd, outside, path, new)
         self._shown[path] = shown._replace(protected=covers.merge(shown.protected, new))
 
     def hide(self, path: bytes) -> None:
@@ -294,15 +299,27 @@ class SharedTree:
                 self.hide(inner)
 
     def _cover(
-        self, root: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
+        self, root: int, outside: int, desired: DesiredMount, protected: Iterable[ProtectedPath]
     ) -> None:
-        """Mount the masks and protections of a root."""
-        for each in protected:
-            covers.protect(root, each)
+        """Mount the masks and protections of a root. `outside` is its folder without mounts."""
+        self._protect(root, outside, desired.path, protected)
         for mask in desired.masks:
             covers.hold_above(root, mask.path[len(desired.path) + 1 :])
         for mask in desired.masks:
             self._stand_ins.mask(root, desired.path, mask, desired.path)
+
+    def _protect(
+        self, root: int, outside: int, path: bytes, protected: Iterable[ProtectedPath]
+    ) -> None:
+        """Mount protections in the tree of a root at `path`. Raises OSError."""
+        for each in protected:
+            if each.protection is Protection.COPY:
+                with suppress(
+                    OSError
+                ):  # it is too large, or no file any more: nobody may write it
+                    self.settings.cover(root, outside, path, each.path)
+                    continue
+            covers.protect(root, each)
 
     def _attach_root(
         self, tree: int, point: Point, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
@@ -367,7 +384,8 @@ class SharedTree:
             if each is None or kind_below(shown.fd, each.path) is not NodeKind.FILE:
                 self._show_again(path)
                 return
-            covers.protect(shown.fd, each)
+        with closing(open_root(shown.mount)) as outside:
+            self._protect(shown.fd, outside, path, filter(None, in_place))
         self._protect_more(path)
         self._protect_others(path)
 

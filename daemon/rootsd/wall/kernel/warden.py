@@ -38,6 +38,7 @@ from rootsd.core.parsing import parse_json
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_line, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy
+from rootsd.wall.git.facts import Fact, FactKind
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
@@ -156,6 +157,9 @@ class EnforcedView(Protocol):
 
     def repair(self) -> AppliedChange:
         """Do what `watched` has signaled: restore protections, or try again what failed."""
+
+    def carry_over(self) -> Iterable[Fact]:
+        """Carry changes of git's settings over, and return facts about those that stay inside."""
 
     def gates(self) -> list[int]:
         """Return new descriptors that a program needs to get in."""
@@ -406,11 +410,12 @@ class _WardenLoop:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
                     self._report(self._state(0, repaired))
+            self._changes.keep(self._view.carry_over())
 
     def _attend_worktrees(self, worktrees: NewWorktrees, ready: Container[int]) -> None:
         before = worktrees.roots
         asking = worktrees.attend(ready, self._visible_roots(), self._denied)
-        self._changes.keep_unread(worktrees.settle(self._roots))
+        self._changes.keep(_unread(worktrees.settle(self._roots)))
         if worktrees.roots != before:
             self._wanted = self._desired()
             change = self._view.change(self._wanted, self._denied)
@@ -438,7 +443,8 @@ class _WardenLoop:
         """
         self._view.withdraw()
         if self._worktrees is not None:
-            self._changes.keep_unread(self._worktrees.settle(self._roots, math.inf))
+            self._changes.keep(_unread(self._worktrees.settle(self._roots, math.inf)))
+        self._changes.keep(self._view.carry_over())
         self._changes.conclude()
 
     def change(self, order: WardenOrder) -> WardenReport:
@@ -603,6 +609,11 @@ class _WardenLoop:
         with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
             while self._outgoing:
                 del self._outgoing[: self._channel.send(self._outgoing)]
+
+
+def _unread(folders: Iterable[bytes]) -> Iterator[Fact]:
+    """Yield facts about folders outside the roots that programs could write, and that stay."""
+    return (Fact(FactKind.UNREAD, each) for each in folders)
 
 
 def _describe(error: BaseException) -> bytes:

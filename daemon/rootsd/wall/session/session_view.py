@@ -31,7 +31,7 @@ from rootsd.wall.view.denied_base import DeniedBase, is_denied
 from rootsd.wall.view.devices import device_entries
 from rootsd.wall.view.person_view import PersonView, person_view
 
-_GIT = "git config and hooks (change them outside)"
+_GIT = "git hooks, and changes of git config that could run something (change them outside)"
 _UNTRACKED = "untracked settings of editors, agents, and other tools (--write PATH)"
 _TRACKED = (
     "all settings of editors, agents, and other tools: git switch, pull, rebase, merge, stash, and"

@@ -1,0 +1,282 @@
+"""Lead programs to private copies of a repository's settings, and carry harmless changes over.
+
+Git locks and renames a file of settings, which a mount in its place would forbid. But it follows a
+symbolic link. So a link is mounted over `.git/config`, and leads to a copy in a private folder of
+the wall. There, programs change what they like. `carried_settings` decides what is written to the
+file outside; the rest stays in the copy, and `kept` names it.
+
+If the file outside is replaced, the link goes with it. `cover` then mounts it again, and brings
+the new settings into the copy, where programs keep what they changed. A copy is kept while its
+root is hidden, and used again if the same git directory comes back.
+
+Programs may put anything in the place of a copy. It is read bounded, no link is followed, and what
+they make of it reaches nobody else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+
+from rootsd.wall.git.carried_settings import (
+    SPARSE,
+    Settings,
+    Versions,
+    carry_over,
+    differing,
+    named_remotes,
+)
+from rootsd.wall.git.facts import Fact, FactKind
+from rootsd.wall.git.name_watch import APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.protected import SETTINGS
+from rootsd.wall.git.settings_file import (
+    BadSettings,
+    edit_settings,
+    list_settings,
+    read_file,
+    read_open_file,
+    replace_content,
+    settings_of_user,
+)
+from rootsd.wall.git.system_git import find_git
+from rootsd.wall.kernel import covers
+from rootsd.wall.kernel.skeleton import NO_PRIVILEGES, TMPFS, Mounted, Skeleton
+from rootsd.wall.system_calls import mount, open_below, open_path
+
+PLACE = b"/run/rootsd-git"
+"""Where programs see the copies."""
+CONFIG, WORKTREE_CONFIG = SETTINGS
+_PER_WORKTREE = b"extensions.worktreeconfig"
+_USUAL = (b".git/config", CONFIG)
+_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+_MAX_RENEWALS = 3
+_SIZE = b"mode=0700,size=64m,nr_inodes=64k"
+
+
+class _Copy:
+    """The copy of one file of settings.
+
+    `folder` is the git directory outside, or -1 while the root is hidden. `inside` is the folder
+    of the copy, and `link` leads there. `first` is the file at the start, `equal` the one that the
+    copy was made from, or last carried over to, and `newer` one that is not in the copy yet.
+    To `first`, what a person adds later is added. `seen` is the copy when it was compared last,
+    `kept` the keys that stayed in it, and `is_behind` says that the file outside may need more.
+    """
+
+    def __init__(self) -> None:
+        self.root = self.path = b""  # one mount may take the place of another one
+        self.identity = (0, 0)
+        self.folder = -1
+        self.forget()
+
+    inside = -1
+
+    def forget(self) -> None:
+        """Let go of the copy."""
+        if self.inside >= 0:
+            os.close(self.inside)
+        self.inside = -1
+        self.link = self.first = self.equal = self.seen = b""
+        self.newer: bytes | None = None
+        self.kept: tuple[bytes, ...] = ()
+        self.is_behind = False
+
+    @property
+    def name(self) -> bytes:
+        """The name of the file."""
+        return os.path.basename(self.path)
+
+    def now(self) -> bytes | None:
+        """Return the content of the copy; None if programs put something else there."""
+        with suppress(OSError):
+            return read_file(self.inside, self.name)
+        return None
+
+    def hide(self) -> None:
+        """Let go of the git directory outside."""
+        if self.folder >= 0:
+            os.close(self.folder)
+            self.folder = -1
+
+
+class PrivateSettings:
+    """The copies of one wall, in its folder `base`."""
+
+    def __init__(self, base: bytes, skeleton: Skeleton, home: bytes) -> None:
+        self.names = NameWatch(APPEARED | NameEvent.WRITTEN)
+        """What `carry_over` takes comes from here."""
+        self._base = base + b"/settings"
+        self._skeleton = skeleton
+        self._home = home
+        self._top = -1
+        self._copies: dict[bytes, _Copy] = {}  # by the path of the file outside
+        self._told: dict[bytes, list[bytes]] = {}  # what `kept` has yielded, by root
+
+    def build(self) -> None:
+        """Mount the private folder for the copies, if there is a git. Raises OSError."""
+        os.mkdir(self._base, 0o700)
+        if find_git() is not None:
+            self._skeleton.make_folder(PLACE)
+            mount(b"rootsd-git", self._skeleton.root + PLACE, TMPFS, NO_PRIVILEGES, _SIZE)
+            self._skeleton.mounted[PLACE] = Mounted.PRIVATE
+            self._top = open_path(self._skeleton.root + PLACE, os.O_DIRECTORY)
+
+    def cover(self, tree: int, outside: int, root: bytes, path: bytes) -> None:
+        """Mount a link to a copy over a file in the tree of a root. Raises OSError.
+
+        `outside` is the folder of the root, without mounts.
+        """
+        if self._top < 0:
+            raise FileNotFoundError(errno.ENOENT, "git is not installed")
+        copy = self._copies.setdefault(root + b"/" + path, _Copy())
+        copy.root, copy.path = root, path
+        self._take(copy, open_below(outside, os.path.dirname(path) or b".", os.O_DIRECTORY))
+
+        def link_to_copy(point: int) -> bytes:
+            content = read_open_file(point)
+            if copy.now() is None:
+                self._make(copy, content)
+            else:
+                copy.newer = None if content == copy.equal else content
+            return copy.link
+
+        covers.lead(tree, path, link_to_copy)
+        if copy.newer is not None:
+            self._renew(copy)
+        names = [(copy.inside, {copy.name: path})]
+        if copy.name == CONFIG:
+            names.append((copy.folder, {WORKTREE_CONFIG: path}))
+        self.names.watch(root + b"/" + path, names)
+
+    def carry_over(self, shown: Collection[bytes]) -> None:
+        """Carry over what has changed, also for the last time in roots that are not `shown`."""
+        changed = self.names.changed() or {}
+        for place, copy in self._copies.items():
+            if copy.folder < 0:
+                continue
+            is_shown = copy.root in shown
+            if place in changed or not is_shown:
+                if copy.newer is not None:
+                    self._renew(copy)
+                with suppress(OSError, BadSettings):
+                    self._carry(copy)
+            if not is_shown:
+                self.names.forget(place)
+                copy.hide()
+
+    def kept(self) -> Iterator[Fact]:
+        """Yield what is new about settings that programs changed and that stay inside.
+
+        There is one fact about each root. It has no values, because these may be secrets.
+        """
+        by_root: dict[bytes, list[bytes]] = {}
+        for copy in self._copies.values():
+            where = b"" if copy.path in _USUAL else b" in " + copy.path
+            by_root.setdefault(copy.root, []).extend(key + where for key in copy.kept)
+        for root, keys in by_root.items():
+            if keys != self._told.get(root, []):
+                self._told[root] = keys
+                yield Fact(FactKind.SETTINGS, root, b", ".join(keys))
+
+    def _take(self, copy: _Copy, folder: int) -> None:
+        """Take the git directory outside, which may be another one than before."""
+        found = os.fstat(folder)
+        copy.hide()
+        copy.folder = folder
+        if copy.identity != (found.st_dev, found.st_ino):
+            copy.forget()
+        copy.identity = found.st_dev, found.st_ino
+
+    def _make(self, copy: _Copy, content: bytes) -> None:
+        """Make a copy, and a link to it. Raises OSError."""
+        copy.forget()
+        name = os.urandom(8).hex().encode()
+        os.mkdir(name, 0o700, dir_fd=self._top)
+        inside = open_below(self._top, name, os.O_DIRECTORY)
+        with open(os.open(copy.name, _NEW, 0o600, dir_fd=inside), "wb") as file:
+            file.write(content)
+        copy.inside = inside
+        copy.first = copy.equal = copy.seen = content
+        copy.link = self._base + b"/" + name
+        os.symlink(b"/".join((PLACE, name, copy.name)), copy.link)
+
+    def _renew(self, copy: _Copy) -> None:
+        """Bring what has changed outside into the copy, unless git inside has locked it."""
+        newer = copy.newer or b""
+        for _ in range(_MAX_RENEWALS):  # git inside may write meanwhile
+            content, text = copy.now() or b"", newer
+            with suppress(OSError, BadSettings):
+                text = self._merged(copy, newer, content)
+            with suppress(OSError):
+                if replace_content(copy.inside, copy.name, content, text):
+                    copy.equal, copy.seen, copy.newer = newer, text, None
+                    copy.is_behind = True
+                    return
+
+    def _merged(self, copy: _Copy, newer: bytes, content: bytes) -> bytes:
+        """Return what is outside now, with what differs in the copy. Raises OSError, BadSettings.
+
+        While the file outside had no cover, git inside may have read that and written the copy,
+        which then lacks all that differed before. So that counts, too.
+        """
+        texts = copy.equal, copy.seen, content, newer
+        equal, seen, inside, outside = map(list_settings, texts)
+        changes = {key: seen.get(key, ()) for key in differing(equal, seen)}
+        for key in differing(seen, inside):
+            if inside.get(key) != outside.get(key):
+                changes[key] = inside.get(key, ())
+        of_person = {
+            key: outside[key]
+            for key in differing(equal, outside)
+            if key in outside and outside[key] not in (inside.get(key), seen.get(key))
+        }
+        copy.first = edit_settings(copy.first, of_person, self._base)
+        return edit_settings(newer, changes, self._base)
+
+    def _carry(self, copy: _Copy) -> None:
+        """Change the file outside as its copy allows. Raises OSError and BadSettings."""
+        content = copy.now()
+        is_seen = content == copy.seen and not copy.is_behind
+        if content is None or (is_seen and not _sets_worktrees_apart(content)):
+            return
+        outside = read_file(copy.folder, copy.name)
+        texts = copy.first, copy.equal, outside, content
+        first, equal, now, inside = map(list_settings, texts)
+        copy.seen, copy.is_behind = content, True
+        versions = Versions(first, equal, now, inside)
+        versions = versions._replace(inside=self._with_sparse(copy, versions))
+        if any(key.startswith(b"remote.") for key in differing(versions.equal, versions.inside)):
+            named = named_remotes(settings_of_user(self._home))
+            versions = versions._replace(named=frozenset(named))
+        changes, kept = carry_over(versions)
+        if changes:
+            text = edit_settings(outside, changes, self._base)
+            if not replace_content(copy.folder, copy.name, outside, text):
+                copy.kept = tuple(sorted((*kept, *changes)))
+                return  # git outside writes at this moment
+            if outside == copy.equal:
+                copy.equal = text
+        copy.kept, copy.is_behind = kept, False
+
+    def _with_sparse(self, copy: _Copy, versions: Versions) -> Settings:
+        """Return the settings inside, with those of a sparse checkout that git keeps apart.
+
+        Inside, git lets each worktree have settings, and sets these there. Outside, it does not
+        look there.
+        """
+        inside = versions.inside
+        if copy.name != CONFIG or _PER_WORKTREE in versions.outside or _PER_WORKTREE not in inside:
+            return inside
+        other = self._copies.get(b"/".join((copy.root, copy.path)) + b".worktree")
+        apart: Settings = {}
+        with suppress(OSError, BadSettings):
+            text = read_file(copy.folder, WORKTREE_CONFIG) if other is None else other.now()
+            apart = list_settings(text or b"")
+        return {**inside, **{key: apart[key] for key in SPARSE if key in apart}}
+
+
+def _sets_worktrees_apart(content: bytes) -> bool:
+    """Return whether settings may be in another file, which has changed."""
+    return b"worktreeconfig" in content.lower()
