@@ -26,6 +26,7 @@ from rootsd.wall.git.entries import read_regular
 from rootsd.wall.git.system_git import ask_git
 from rootsd.wall.system_calls import closing, open_below, open_path
 
+_TIMEOUT_S = 10.0  # git reads no file here that could keep it waiting
 _MAX_EDITS = 128
 _LOCK = b".lock"
 _CONFIG, _MODULES = b"config", b"/modules/"
@@ -178,7 +179,7 @@ def _git(
     words: Sequence[bytes], text: bytes = b"", variables: Mapping[str, str] = _VARIABLES
 ) -> bytes:
     """Return what `git config` prints. Raises BadSettings."""
-    listed = ask_git(("-C", "/", "config", *words), variables, text)
+    listed = ask_git(("-C", "/", "config", *words), variables, text, _TIMEOUT_S)
     if listed is None:
         raise BadSettings("git did not answer")
     return listed

@@ -25,7 +25,10 @@ def find_git() -> bytes | None:
 
 
 def ask_git(
-    words: Sequence[str | bytes], variables: Mapping[str, str], text: bytes = b""
+    words: Sequence[str | bytes],
+    variables: Mapping[str, str],
+    text: bytes = b"",
+    timeout_s: float | None = None,
 ) -> bytes | None:
     """Return what git prints, with a text as its input and no other variables than these.
 
@@ -55,16 +58,16 @@ def ask_git(
             return None
         finally:
             os.close(theirs)
-        output = _read_to_end(ours)
+        output = _read_to_end(ours, _TIMEOUT_S if timeout_s is None else timeout_s)
         if output is None:
             os.kill(pid, signal.SIGKILL)
         return output if os.waitpid(pid, 0)[1] == 0 else None
 
 
-def _read_to_end(pipe: int) -> bytes | None:
+def _read_to_end(pipe: int, timeout_s: float) -> bytes | None:
     """Return all that a pipe has; None if it is too much, or does not end in time."""
     found = bytearray()
-    end = time.monotonic() + _TIMEOUT_S
+    end = time.monotonic() + timeout_s
     while len(found) < _MAX_BYTES:
         if not select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:
             return None

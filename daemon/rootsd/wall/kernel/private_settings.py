@@ -52,6 +52,7 @@ _PER_WORKTREE = b"extensions.worktreeconfig"
 _USUAL = (b".git/config", CONFIG)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 _MAX_RENEWALS = 3
+_OTHERS = b"others that git could not read"
 _SIZE = b"mode=0700,size=64m,nr_inodes=64k"
 
 
@@ -160,8 +161,10 @@ class PrivateSettings:
             if place in changed or not is_shown:
                 if copy.newer is not None:
                     self._renew(copy)
-                with suppress(OSError, BadSettings):
+                try:
                     self._carry(copy)
+                except (OSError, BadSettings):
+                    copy.kept = (*(each for each in copy.kept if each != _OTHERS), _OTHERS)
             if not is_shown:
                 self.names.forget(place)
                 copy.hide()
