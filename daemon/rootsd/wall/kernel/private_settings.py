@@ -113,6 +113,7 @@ class PrivateSettings:
         self._home = home
         self._top = -1
         self._copies: dict[bytes, _Copy] = {}  # by the path of the file outside
+        self._due: set[bytes] = set()  # copies that `carry_over` has to look at
         self._told: dict[bytes, list[bytes]] = {}  # what `kept` has yielded, by root
 
     def build(self) -> None:
@@ -127,7 +128,8 @@ class PrivateSettings:
     def cover(self, tree: int, outside: int, root: bytes, path: bytes) -> None:
         """Mount a link to a copy over a file in the tree of a root. Raises OSError.
 
-        `outside` is the folder of the root, without mounts.
+        `outside` is the folder of the root, without mounts. What is new there comes into the copy
+        with the next `carry_over`, since this must not take long.
         """
         if self._top < 0:
             raise FileNotFoundError(errno.ENOENT, "git is not installed")
@@ -144,8 +146,7 @@ class PrivateSettings:
             return copy.link
 
         covers.lead(tree, path, link_to_copy)
-        if copy.newer is not None:
-            self._renew(copy)
+        self._due.add(root + b"/" + path)
         names = [(copy.inside, {copy.name: path})]
         if copy.name == CONFIG:
             names.append((copy.folder, {WORKTREE_CONFIG: path}))
@@ -153,7 +154,8 @@ class PrivateSettings:
 
     def carry_over(self, shown: Collection[bytes]) -> None:
         """Carry over what has changed, also for the last time in roots that are not `shown`."""
-        changed = self.names.changed() or {}
+        changed = {*(self.names.changed() or ()), *self._due}
+        self._due.clear()
         for place, copy in self._copies.items():
             if copy.folder < 0:
                 continue
