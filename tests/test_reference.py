@@ -309,7 +309,7 @@ def test_real_commands_print_only_described_keys(tmp_path: Path) -> None:
         each["command"] for file in GOLDEN_FILES.values() for each in results_in(file)
     }
     elsewhere = {
-        "config edit", "init", "service install", "service print", "service restart",
+        "config edit", "give", "init", "service install", "service print", "service restart",
         "service start", "service stop",
     }  # fmt: skip
     described = {command for command, types in OUTPUTS.items() if types}

@@ -33,10 +33,10 @@ CONFIG = """\
 [[parent]]
 path = "/home/ann/src"
 """
-# `down` ends a process, which a fake does not have. `connect` and its like edit files of other
-# programs. The output of the others is for programs.
+# `down` ends a process, which a fake does not have, and `give` needs the folder of a wall.
+# `connect` and its like edit files of other programs. The output of the others is for programs.
 ELSEWHERE = {
-    "down", "init", "bridge", "confine", "hook", "run", "daemon",
+    "down", "init", "bridge", "confine", "hook", "run", "daemon", "give",
     "connect", "disconnect", "clients", "ui",
 }  # fmt: skip
 # Lines of several kinds with different columns.

@@ -16,6 +16,7 @@ from rootsd.wire.feed import (
     Changed,
     Connected,
     FeedReader,
+    Given,
 )
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Response, encode
 
@@ -26,7 +27,7 @@ def change(number: object) -> Notification:
     return Notification(CHANGE_METHOD, {"number": number})
 
 
-def read(*messages: Message) -> list[Connected | Changed]:
+def read(*messages: Message) -> list[Connected | Changed | Given]:
     return [*FeedReader().read(b"".join(map(encode, messages)))]
 
 

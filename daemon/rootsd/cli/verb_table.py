@@ -24,6 +24,7 @@ SECTIONS = ("Set up", "Decide", "Inspect", "For programs")
 _ORDER = """
     init up down connect disconnect clients service parent sync config doctor scan
     pending review approve deny forget undo prune export rename tag focus add rule guard
+    give
     status ls show open log sessions check why version help
     completion shell-init bridge run hook daemon
 """

@@ -27,7 +27,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.core.errors import Busy
+from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Identity, PublishedRoot, PublishedSet, SessionKey
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
@@ -49,11 +49,12 @@ from rootsd.core.wall_view import (
 )
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.wire.feed import CHANGE_METHOD, RootsChange
+from rootsd.wire.feed import CHANGE_METHOD, GIVE_METHOD, GivenFiles, RootsChange
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.hello import decode_reported_roots
 from rootsd.wire.wall import (
     ConfinedProgramItem,
+    GivenReport,
     ReportConfinedRequest,
     WallProgram,
 )
@@ -64,6 +65,15 @@ MAX_LINE_LENGTH = 200
 MAX_CHANGED = 1024
 
 SendNotification = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+
+
+_GIVE_TIMEOUT_S = 10.0
+_CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+_SESSIONS = "rootsd sessions"
+
+
+class CannotGive(RootsdError):
+    """A program behind the wall that no file can be given to."""
 
 
 class RootsFollower:
@@ -170,12 +180,15 @@ class ConnectedWarden(RootsFollower):
         self._servers = servers
         self._session: SessionObserver | None = None
         self._changed: set[str] = set()
+        self._send: SendNotification | None = None
+        self._given: dict[str, GivenReport | None] = {}
 
     async def send_updates(self, send: SendNotification) -> None:
         """Keep the session of a server open for as long as the connection lives, and send the
         roots; see RootsFollower.
         """
         if self._servers is None:
+            self._send = send
             await super().send_updates(send)
             return
         async with self._servers.walled_session(self.entry["warden"]) as self._session:
@@ -200,9 +213,32 @@ class ConnectedWarden(RootsFollower):
         if new and len(self._changed) < MAX_CHANGED:  # one notification for each file
             self._changed.update(new)
             self._wardens.on_changed(entry["name"], new)
+        if request.given is not None and request.given["folder"] in self._given:
+            self._given[request.given["folder"]] = request.given
         told = None if request.told is None else decode_reported_roots(dict(request.told))
         if told is not None and self._session is not None:
             self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
+
+    async def give(self, files: GivenFiles) -> list[str]:
+        """Show files to the program. Return why it does not see each one; empty if it does.
+
+        Raises CannotGive.
+        """
+        if self._send is None:
+            raise CannotGive(f"{self.entry['name']} is no program of rootsd confine", _SESSIONS)
+        self._given[files.folder] = None
+        changes = self._wardens.changes
+        try:
+            with anyio.move_on_after(_GIVE_TIMEOUT_S):
+                await self._send(GIVE_METHOD, to_json(files))
+                while (report := self._given[files.folder]) is None:
+                    await changes.wait_past(changes.number)
+                return [safe_label(each) if each else "" for each in report["problems"]]
+        except _CONNECTION_LOST:
+            pass
+        finally:
+            del self._given[files.folder]
+        raise CannotGive(f"the wall of {self.entry['name']} does not answer", _SESSIONS)
 
     async def propose(self, paths: Iterable[str]) -> None:
         """Propose the folders that the client of a server has open."""
@@ -323,6 +359,12 @@ class WardenRegistry:
         """Return the sessions of all walls."""
         found = (warden.session for warden in self._wardens.values())
         return [key for key in found if key is not None]
+
+    def named(self, id_: str) -> ConnectedWarden:
+        """Return the warden of a confined program. Raises CannotGive if it has ended."""
+        if id_ not in self._wardens:
+            raise CannotGive("the program has ended", _SESSIONS)
+        return self._wardens[id_]
 
     def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
         """Return the roots in the view that a confined program got last; none if it has ended."""

@@ -35,6 +35,8 @@ FOLLOW_ID = 1
 """The id of the request `follow`. Other requests on the connection have other ids."""
 CHANGE_METHOD = "change"
 """The notification with a `FeedChange`."""
+GIVE_METHOD = "give"
+"""The notification with `GivenFiles`, for a program behind the wall."""
 MAX_FEED_LINE_BYTES = 1 << 28
 
 _RESTART = "rootsd down && rootsd up"
@@ -51,6 +53,15 @@ class RootsChange(NamedTuple):
     """All denied folders, or null if they are those of the message before. None of them
     lies inside another. A warden masks what system files, toolchains, and caches show of them.
     """
+
+
+class GivenFiles(NamedTuple):
+    """Files that a person gives to a program behind the wall."""
+
+    folder: str
+    """The name of a folder with the copies, which are called 0, 1, and so on."""
+    paths: tuple[bytes, ...]
+    """Where the program gets to see them."""
 
 
 class BadFeed(RootsdError):
@@ -73,6 +84,12 @@ class Changed(NamedTuple):
     change: dict[str, Any]
 
 
+class Given(NamedTuple):
+    """A person gives files to the program: `GivenFiles`."""
+
+    files: dict[str, Any]
+
+
 class Away(NamedTuple):
     """No daemon can be followed now, and nothing that it sent is sure any more.
 
@@ -82,7 +99,7 @@ class Away(NamedTuple):
     why: RootsdError
 
 
-FeedEvent = Connected | Changed | Away
+FeedEvent = Connected | Changed | Given | Away
 
 
 class FeedReader:
@@ -94,7 +111,7 @@ class FeedReader:
         self._lines = LineReader(MAX_FEED_LINE_BYTES)
         self._awaited = 0
 
-    def read(self, data: bytes) -> Iterator[Connected | Changed]:
+    def read(self, data: bytes) -> Iterator[Connected | Changed | Given]:
         """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
         self._lines.feed(data)
         try:
@@ -105,6 +122,8 @@ class FeedReader:
                             raise BadFeed("the daemon left out a change", _RESTART)
                         self._awaited += 1
                         yield Changed(change)
+                    case Notification(method, dict() as files) if method == GIVE_METHOD:
+                        yield Given(files)
                     case Response(id_, dict() as result) if id_ == FOLLOW_ID:
                         self.is_answered = True
                         yield Connected(result)

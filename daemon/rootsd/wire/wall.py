@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, TypedDict
 
 from rootsd.core.wall import WallEngine
+from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.hello import ReportedRoots
 from rootsd.wire.request import ControlRequest, EmptyResult
 
@@ -45,6 +46,31 @@ class ConfinedState(TypedDict):
     """The roots that it should reach and that cannot be mounted, with the reason."""
 
 
+class GivenReport(TypedDict):
+    """What became of files that a person gave to a program."""
+
+    folder: str
+    """The name of the folder with the copies."""
+    problems: list[str]
+    """Why the program does not see a file, in the order of the files; empty if it does."""
+
+
+class GiveRequest(ControlRequest, frozen=True):
+    """Show copies of files to a program behind the wall, at `paths`. `id` is its id.
+
+    The copies are in the private folder of the wall, in `given/FOLDER`. They are called 0, 1, and
+    so on. A dry run looks only for the program, and needs no copies.
+    """
+
+    method: ClassVar[str] = "give"
+    result: ClassVar[type] = GivenReport
+
+    id: str
+    folder: str
+    paths: tuple[str, ...]
+    effect: ApplyMode = ApplyMode.APPLY
+
+
 class ReportConfinedRequest(ControlRequest, frozen=True):
     """Update the entry of the confined program of this connection; null keeps a value.
 
@@ -62,6 +88,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     state: ConfinedState | None = None
     told: ReportedRoots | None = None
     opened: tuple[str, ...] = ()
+    given: GivenReport | None = None
     changed: tuple[str, ...] = ()
 
 

@@ -45,7 +45,7 @@ from rootsd.cli.ui.widgets import Bar, RowList, Word
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
-from rootsd.wire.feed import Away, Changed, Connected, FeedEvent
+from rootsd.wire.feed import Away, Changed, Connected, FeedEvent, Given
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import WhyQuery
 
@@ -155,6 +155,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
                 # After a restart of the daemon, the old lists stay until the new ones are whole.
                 if self._incoming.is_complete or not self.board.projects:
                     self.board = self._incoming
+            case Given():
+                pass  # this is for walls
             case Away(why):
                 self._away = why
                 if not isinstance(why, DaemonUnreachable):  # it is too old, or refuses

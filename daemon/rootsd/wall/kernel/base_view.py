@@ -49,6 +49,7 @@ _ATTRIBUTES = {
     ViewEntryKind.SOCKET: Attribute.NO_DEVICES,
     ViewEntryKind.DEVICE: Attribute.NO_EXEC,
 }
+_GIVEN = Attribute.READ_ONLY | Attribute.NO_DEVICES | Attribute.NO_SUID | Attribute.NO_EXEC
 _OWN_FOLDERS = frozenset(
     (ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE, ViewEntryKind.TOOLS)
 )
@@ -206,6 +207,17 @@ class BaseView:
                 attach(tree, point.fd)
         if is_folder(tree):
             self._skeleton.mounted[path] = Mounted.BOUND
+
+    def give(self, path: bytes, copy: bytes) -> None:
+        """Show a copy of a file, read-only, where programs see nothing. Raises OSError."""
+        with closing(open_path(copy, os.O_NOFOLLOW)) as source:
+            if not stat.S_ISREG(os.fstat(source).st_mode):
+                raise OSError(errno.EINVAL, "the copy is no file")
+            self._skeleton.make_place_for_given(path)
+            with closing(clone_tree(source, Depth.ONE)) as tree:
+                set_attributes(tree, _GIVEN)
+                with self._base_point(path, tree) as point:
+                    attach(tree, point.fd)
 
     @contextmanager
     def _base_point(self, path: bytes, like: int) -> Iterator[Point]:

@@ -107,6 +107,10 @@ class FixedView:
             waiting=tuple(waiting),
         )
 
+    def give(self, path: bytes, copy: bytes) -> None:  # noqa: ARG002
+        """Raise OSError: the rules of a running program are fixed."""
+        raise OSError(errno.EOPNOTSUPP, "with --static, programs see no new files")
+
     def withdraw(self) -> None:
         """Do nothing: rights cannot be taken from a running program."""
 

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from rootsd.core.mount_plan import DesiredMount, Mask, difference
+from rootsd.core.mount_plan import DesiredMount, Mask, ViewEntry, ViewEntryKind, difference
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.git.facts import Fact
 from rootsd.wall.kernel import holders
@@ -62,6 +62,7 @@ class MountedView:
         self._desired: Mapping[bytes, DesiredMount] = {}
         self._within: Mapping[bytes, DesiredMount] = {}  # those that need no mount of their own
         self._base = DeniedBase(settings.entries)
+        self._given: tuple[ViewEntry, ...] = ()
         self._masks: tuple[Mask, ...] = ()  # in the base
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
@@ -156,6 +157,15 @@ class MountedView:
                 if each.within in known
             ),
         )
+
+    def give(self, path: bytes, copy: bytes) -> None:
+        """Show a copy of a file at its path. A later denial of a folder there takes it away.
+
+        Raises OSError.
+        """
+        self._tree.give(path, copy)
+        self._given += (ViewEntry(path, ViewEntryKind.READ, "rootsd give"),)
+        self._base = DeniedBase((*self._settings.entries, *self._given))
 
     def withdraw(self) -> None:
         """Unmount all roots, outermost first."""

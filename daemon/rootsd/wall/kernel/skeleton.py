@@ -12,6 +12,7 @@ In a private folder, where programs can write, a locked part of the skeleton cov
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -178,6 +179,36 @@ class Skeleton:
                     make_folders(self.root + folder, 0o700)  # ssh and gpg insist on this mode
         make_folders(os.path.dirname(place), 0o755)
         return place
+
+    def make_place_for_given(self, path: bytes) -> None:
+        """Make an empty file while programs run, where they see nothing. Raises OSError.
+
+        Programs can put links into a private folder at any moment. So nothing there is made by a
+        path: only directly in a folder that is open, or in a locked part of the skeleton.
+        """
+        above = self.above(path)
+        if self.is_visible(path):
+            raise FileExistsError(errno.EEXIST, "programs see something at this path already")
+        if above is not None and self.mounted[above] is Mounted.BOUND:
+            shown = os.fsdecode(above)
+            raise OSError(errno.EROFS, f"programs see {shown} as it is outside; copy it to a root")
+        place = self.folder + path
+        if above is not None and self.mounted[above] is Mounted.PRIVATE:
+            first = first_below(above, path)
+            if first == path:
+                place = self.root + path
+            elif self.is_visible(first):
+                shown = os.fsdecode(first)
+                raise FileExistsError(errno.EEXIST, f"programs have made {shown} themselves")
+            else:
+                self.clear_way(first)
+                self.lock(first)
+        if place.startswith(self.folder + b"/"):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+        folder, name = os.path.split(place)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with closing(open_path(folder, os.O_DIRECTORY)) as open_folder:
+            os.close(os.open(name, flags, 0o444, dir_fd=open_folder))
 
     def make_folder(self, path: bytes) -> None:
         """Make a folder, unless programs see something there. Raises OSError."""

@@ -161,6 +161,10 @@ class SharedTree:
         """What is masked in the base."""
         return self._base_view.masks
 
+    def give(self, path: bytes, copy: bytes) -> None:
+        """Show a copy of a file to programs that run; see BaseView. Raises OSError."""
+        self._base_view.give(path, copy)
+
     def mask_base(self, masks: Iterable[Mask]) -> None:
         """Make `masks` those of the base; see BaseView."""
         self._base_view.set_masks(masks)

@@ -57,9 +57,11 @@ from rootsd.wall.kernel.orders import (
     decode_news,
 )
 from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.root_news import RootTeller
 from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
+from rootsd.wall.view.denied_base import is_denied
 
 _READY = b"ready"
 _MAX_START_MESSAGE = 1 << 16
@@ -116,8 +118,15 @@ class WardenFeed(Protocol):
 
 SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes], Mapping[bytes, RemovedRoot]], None]
 """Sets the roots, and the denied folders. The last argument says why roots are gone, by path."""
-FollowRoots = Callable[[SetRoots, ProgramPause], WardenFeed]
-"""Makes the feed of a warden. The feed sets the roots, and stops the programs."""
+GiveFile = Callable[[bytes, bytes], str]
+"""Shows a copy of a file at a path. Returns why it cannot, or an empty text.
+
+The copy is a name in the folder `GIVEN` of the wall.
+"""
+FollowRoots = Callable[[SetRoots, ProgramPause, GiveFile], WardenFeed]
+"""Makes the feed of a warden. The feed sets the roots, stops the programs, and gives files."""
+GIVEN = b"/given"
+"""The folder, in that of a wall, with copies of files that a person has given to its programs."""
 
 
 class WallSetupFailed(OSError):
@@ -151,6 +160,9 @@ class EnforcedView(Protocol):
         self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
     ) -> AppliedChange:
         """Show these roots and no others, and nothing of the `denied` folders in the base."""
+
+    def give(self, path: bytes, copy: bytes) -> None:
+        """Show `copy`, read-only, at `path`, where programs see nothing. Raises OSError."""
 
     def withdraw(self) -> None:
         """Take all roots away from programs that are about to end, as far as it can."""
@@ -322,6 +334,7 @@ def _be_warden(
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
     loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings)
+    _forget_given(settings.folder)  # those of a warden that was killed
     try:
         first = loop.build(roots)
         failed = first.change.failed
@@ -341,8 +354,14 @@ def _be_warden(
         _wait_for_end(channel)
         loop.conclude()
     finally:
+        _forget_given(settings.folder)
         view.close()
     os._exit(0)
+
+
+def _forget_given(folder: bytes) -> None:
+    with suppress(OSError), closing(os.open(folder, os.O_PATH | os.O_DIRECTORY)) as above:
+        remove_tree(os.fsdecode(GIVEN[1:]), above)
 
 
 def _wait_for_end(channel: socket.socket) -> None:
@@ -372,6 +391,7 @@ class _WardenLoop:
     ) -> None:
         self._worktrees = NewWorktrees(settings.folder) if settings.has_new_worktrees else None
         self._view = view
+        self._given = settings.folder + GIVEN
         self._changes = changes
         self._teller = RootTeller(settings.listener)
         self._channel = channel
@@ -388,9 +408,19 @@ class _WardenLoop:
 
     def follow(self, make_feed: FollowRoots, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
-        self._feed = make_feed(self._set_roots, ProgramPause(os.getppid(), self._tell))
+        pause = ProgramPause(os.getppid(), self._tell)
+        self._feed = make_feed(self._set_roots, pause, self._give)
         self._feed.report(first)
         self._feed.attend()  # it may hold messages that arrived before the fork
+
+    def _give(self, path: bytes, copy: bytes) -> str:
+        if is_denied(path, self._denied):
+            return "it is denied"
+        try:
+            self._view.give(path, self._given + b"/" + copy)
+        except OSError as error:
+            return error.strerror or "it cannot be shown"
+        return ""
 
     def run(self) -> None:
         """Serve until the owner closes the channel, or the view cannot go on."""

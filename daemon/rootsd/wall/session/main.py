@@ -31,6 +31,7 @@ from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import Layer, TerminalUse
 from rootsd.wall.kernel.warden import (
     FollowRoots,
+    GiveFile,
     SetRoots,
     WallSetupFailed,
     Warden,
@@ -215,7 +216,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     # The warden starts no daemon, because that would run inside the warden's namespaces.
     subscription.feed.link.starts_daemons = False
 
-    def follow(set_roots: SetRoots, programs: ProgramPause) -> WardenFeed:
+    def follow(set_roots: SetRoots, programs: ProgramPause, give: GiveFile) -> WardenFeed:
         def set_with_hidden(
             found: Sequence[ConfinedRoot],
             closed: frozenset[bytes],
@@ -223,7 +224,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
         ) -> None:
             set_roots([view.with_hidden(root) for root in found], closed, removed)
 
-        return ViewFeed(subscription, set_with_hidden, view.state, programs)
+        return ViewFeed(subscription, set_with_hidden, view.state, programs, give)
 
     settings = _warden_settings(view, denied, _disabled_layers(options))
     folder = _claim_folder(options.label)

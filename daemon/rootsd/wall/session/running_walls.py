@@ -46,6 +46,15 @@ def running_walls(walls: bytes) -> list[RunningWall]:
     return found
 
 
+def folder_of(walls: bytes, front: int) -> bytes | None:
+    """Return the private folder of the wall that a process has started, or None."""
+    for folder in wall_folders(walls):
+        with suppress(OSError, ValueError):
+            if _holder(folder + LOCK) == front:
+                return folder
+    return None
+
+
 def _holder(file: bytes) -> int:
     """Return the pid in a lock, or 0 if nobody holds it. Raises OSError and ValueError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

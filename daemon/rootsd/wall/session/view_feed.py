@@ -30,8 +30,17 @@ from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import ChangeNews, PauseState, WardenReport
 from rootsd.wall.kernel.pause import ProgramPause
-from rootsd.wall.kernel.warden import SetRoots
-from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
+from rootsd.wall.kernel.warden import GiveFile, SetRoots
+from rootsd.wire.feed import (
+    FEED_VERSION,
+    Away,
+    BadFeed,
+    Changed,
+    Connected,
+    Given,
+    GivenFiles,
+    RootsChange,
+)
 from rootsd.wire.hello import Hello, hello_params
 
 _REPORT = "report_confined"
@@ -134,11 +143,17 @@ def subscribe(
                     case Changed(change):
                         view.take(change)
                         return WallSubscription(feed, settings, view)
+                    case Given():
+                        pass  # nobody gives files to a program that has not started
                     case Away(why):
                         raise why
     except RootsdError:
         feed.close()
         raise
+
+
+def _give_nothing(path: bytes, copy: bytes) -> str:  # noqa: ARG001
+    return "only programs of rootsd confine can be given files"
 
 
 class ViewFeed:
@@ -153,9 +168,11 @@ class ViewFeed:
         on_roots: SetRoots,
         state: dict[str, object],
         programs: ProgramPause,
+        give: GiveFile = _give_nothing,
     ) -> None:
         self._state = state
         self._programs = programs
+        self._give = give
         self._on_roots = on_roots
         self._feed = subscription.feed
         self._feed.connect_timeout_s = _CONNECT_TIMEOUT_S
@@ -239,6 +256,8 @@ class ViewFeed:
                 case Connected():
                     self._view = FollowedView()
                     self._feed.send(_REPORT, self._state)
+                case Given(files):
+                    self._show_given(files)
                 case Changed(change):
                     try:
                         self._view.take(change)
@@ -254,6 +273,17 @@ class ViewFeed:
             self._stop_at = math.inf
             self._show(self._view)
             self._programs.resume()
+
+    def _show_given(self, files: Mapping[str, Any]) -> None:
+        """Show files that a person gives to the programs, and tell the daemon."""
+        try:
+            given = from_json(GivenFiles, files)
+        except BadRecord:
+            return  # the person learns that nobody answered
+        folder = given.folder if given.folder.isalnum() else "-"
+        names = (b"%s/%d" % (folder.encode(), number) for number in range(len(given.paths)))
+        problems = [self._give(path, name) for path, name in zip(given.paths, names, strict=True)]
+        self.tell_once(given={"folder": given.folder, "problems": problems})
 
     def _lose(self, why: RootsdError, *, has_changed: bool) -> None:
         """Give a daemon some time to come back, or none if it cannot be understood."""
