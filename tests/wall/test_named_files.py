@@ -439,3 +439,18 @@ def test_a_killed_session_is_reported_by_a_process_that_cannot_ask_git(
     until(lambda: conclude_killed(os.fsencode(world.walls)) or world.reports())
     [report] = world.reports()
     assert [each.fact.path for each in report.findings] == [bytes(tree / "h" / "post-merge")]
+
+
+def test_the_settings_of_the_checkout_around_a_root_count(world: World) -> None:
+    main = make_repository(world.places / "main", files=2)
+    inner, other = main / "d0", main / "d1"
+    (inner / "pre-commit").touch()
+    git("config", "core.hooksPath", "d0", cwd=main)
+    git("config", "core.editor", "vi -S d0/f0", cwd=main)
+    with Wall(world.walls / "agent" / "0", world.home, [root(inner), root(other)]) as wall:
+        for name in ("pre-commit", "f0"):
+            assert wall.error_of(f"append('{inner}/{name}')") == "EROFS"
+        assert wall.error_of(f"append('{other}/f1')") == ""  # the control
+        wall.run(f"open('{inner}/post-commit', 'w').close()")
+        [report] = world.end(wall)
+    assert [each.fact.path for each in report.findings] == [bytes(inner / "post-commit")]

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors, contains
 from rootsd.core.record import Text
 from rootsd.disk.git_pointer import GIT
 from rootsd.disk.git_settings import is_program, read_settings, worktree_setting
@@ -182,7 +182,7 @@ class _Names:
         Return whether something of that is in its work tree now.
         """
         paths, words = dict[bytes, None](), dict[bytes, None]()
-        folders = [where.common + _HOOKS]
+        folders = [own_hooks := where.common + _HOOKS]
         for file, key, value in settings:
             above = (where.tree, where.own)
             if key.startswith("include"):
@@ -202,7 +202,7 @@ class _Names:
                         and not where.changes(path)
                     )
         for folder in folders:
-            if folder in (where.tree, where.own):  # nothing can be mounted on all of it
+            if folder != own_hooks:  # it may be a root, on which nothing can be mounted
                 words.update((folder + b"/" + name, None) for name in _HOOK_NAMES)
             paths.update(dict.fromkeys(_linked_from(folder)))
         self._paths.update(paths)
@@ -267,13 +267,14 @@ def _linked_from(folder: bytes) -> Iterator[bytes]:
 
 
 def _repository_at(place: bytes) -> _Repository:
-    """Return the repository of a root; one that does not exist if there is none."""
-    own = own_directory(place)
-    if own is None:
-        with suppress(OSError), closing(open_path(place, os.O_DIRECTORY)) as root:
-            own = place if is_git_directory(root) else None
-    own = own or place + b"/" + GIT
-    return _Repository(own, common_directory_of(own), place)
+    """Return the repository of a root, or around it; one that does not exist if there is none."""
+    with suppress(OSError), closing(open_path(place, os.O_DIRECTORY)) as root:
+        if is_git_directory(root):
+            return _Repository(place, common_directory_of(place), place)
+    for tree in (place, *ancestors(place)):
+        if (own := own_directory(tree)) is not None:
+            return _Repository(own, common_directory_of(own), tree)
+    return _Repository(place + b"/" + GIT, place + b"/" + GIT, place)
 
 
 def _submodules(main: _Repository) -> Iterator[_Repository]:
