@@ -15,7 +15,7 @@ export GH_TOKEN="a b c"
 DB_PASS='x'
 set -gx GITHUB_TOKEN abc
 setenv API_TOKEN abc
-//registry.npmjs.org/:_authToken=abc
+//r.example/:_authToken=abc
 _auth = YWJjOmRlZg==
 //r.example/:_password="YWJj"
 npmAuthToken: "abc"
@@ -52,9 +52,9 @@ export SSH_AUTH_SOCK=$XDG_RUNTIME_DIR/agent
 export PASSWORD_STORE_DIR=~/.password-store
 export TOKEN=$(pass show token)
 export TOKEN=$OTHER
-//registry.npmjs.org/:_authToken=${NPM_TOKEN}
+//r.example/:_authToken=${NPM_TOKEN}
 always-auth=true
-registry=https://registry.npmjs.org/
+registry=https://r.example/
         signingkey = ABCDEF0123456789
         name = A Author
         author = me
