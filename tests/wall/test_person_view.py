@@ -265,6 +265,17 @@ def test_control_without_the_refusals_secrets_are_visible(folder: Path, case: Ho
         assert len(_leaks(wall, home)) >= len(MIXED_SECRETS)
 
 
+@pytest.mark.needs("wall")
+def test_what_is_installed_inside_stays_inside(folder: Path) -> None:
+    home = folder / "home"
+    case = next(each for each in HOMES if each.name == "n and npm")
+    variables = {"HOME": str(home), **case.make(home)}
+    with Wall(folder / "state", home, variables=variables) as wall:
+        for place in ("npm/bin", "npm/lib/node_modules"):
+            wall.run(f"open('{home}/{place}/new', 'x').close()")
+            assert not (home / place / "new").exists()
+
+
 # Hostile variables and links. Each part of a path leads somewhere, and links lead to any of these.
 PLACES = b"""
     ~ ~/.config ~/.local/share ~/.ssh ~/.aws ~/Documents ~/src ~/src/pending ~/src/pending/bin

@@ -179,6 +179,9 @@ class _Finder:
         """Yield the entries, each at a path without links on the way."""
         links = {path for path, each in self._entries.items() if each.kind is ViewEntryKind.LINK}
         for path, entry in self._entries.items():
+            around = (self._entries.get(each) for each in ancestors(path))
+            if entry.kind in _SHOWN and entry.kind in (each.kind for each in around if each):
+                continue
             if links.isdisjoint(ancestors(path)):
                 yield entry
                 continue
@@ -258,9 +261,14 @@ class _Finder:
                 self._refuse(folder, "PATH", "its name does not say that only programs are in it")
             elif not is_known and len(files) > _MAX_NAMES:
                 self._refuse(folder, "PATH", _TOO_MANY)
-            elif is_known or self._add(folder, "PATH") is not None:
+            elif is_known or self._add_programs_at(folder) is not None:
                 for path in files:
                     self._add_program(path) if os.path.islink(path) else self._look_into(path)
+
+    def _add_programs_at(self, folder: bytes) -> bytes | None:
+        """Add a folder of PATH. Where npm installs its global packages, it can install inside."""
+        is_prefix = os.path.isdir(os.path.dirname(folder) + b"/lib/node_modules")
+        return self._add(folder, "PATH", ViewEntryKind.TOOLS if is_prefix else ViewEntryKind.READ)
 
     def _add_program(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
         """Add the installation of a program, of the links to it, and of its interpreter."""
@@ -270,7 +278,7 @@ class _Finder:
         self._done.add(path)
         if not self._is_shown(path):
             program = text_of(os.path.basename(path))
-            self._add(self._installation(path), f"the program {program}")
+            self._add_tool(self._installation(path), f"the program {program}")
         if os.path.islink(path):
             target = os.path.join(os.path.dirname(path), os.readlink(path))
             self._add_program(os.path.normpath(target), depth - 1)
