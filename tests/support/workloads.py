@@ -59,7 +59,8 @@ class Workload:
     wall, it comes to the same result. If it has an `option`, it needs it: without, it fails and
     says `says`, or else the option. If it only has `says`, no option helps. `varies` is why the
     output is not compared. `ignores` are patterns of names whose content is not compared, such as
-    files with a time in them.
+    files with a time in them. `stays` are settings of git that stay behind the wall, which rootsd has
+    to say at the end.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Workload:
     says: str = ""
     varies: str = ""
     ignores: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -167,14 +169,24 @@ def differences(workload: Workload, outside: Result, inside: Result) -> list[str
         found.append(f"exit status {inside.status}, not {outside.status}")
     if not workload.varies and inside.printed != outside.printed:
         found.append("another output")
-    names = sorted(inside.state.keys() | outside.state.keys())
-    for name in names:
-        there, here = outside.state.get(name), inside.state.get(name)
+    for name in sorted(inside.state.keys() | outside.state.keys()):
+        there, here = (_state(workload, name, each) for each in (outside, inside))
         is_ignored = there and here and any(fnmatchcase(name, each) for each in workload.ignores)
         if there != here and not is_ignored:
             found.append(f"{name}: {_first_difference(there, here)}")
+    told = inside.said.partition("stay behind the wall")[2]
+    found += [f"{name} stays without a word" for name in workload.stays if name not in told]
     found += [f"changed beside the project: {name}" for name in sorted(inside.beside)]
     return found
+
+
+def _state(workload: Workload, name: str, result: Result) -> str | None:
+    """Return the state of one thing, without the settings that stay behind the wall."""
+    text = result.state.get(name)
+    if text is None or not name.endswith(": git config"):
+        return text
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if line.partition("=")[0] not in workload.stays)
 
 
 def _first_difference(outside: str | None, inside: str | None) -> str:
