@@ -59,8 +59,8 @@ class Workload:
     wall, it comes to the same result. If it has an `option`, it needs it: without, it fails and
     says `says`, or else the option. If it only has `says`, no option helps. `varies` is why the
     output is not compared. `ignores` are patterns of names whose content is not compared, such as
-    files with a time in them. `stays` are settings of git that stay behind the wall, which rootsd has
-    to say at the end.
+    files with a time in them, and of files beside the project that may change. `stays` are
+    settings of git that stay behind the wall, which rootsd has to say at the end.
     """
 
     name: str
@@ -80,6 +80,10 @@ class Workload:
     def message(self) -> str:
         """What it says if it fails without the option."""
         return self.says or self.option
+
+    def does_ignore(self, name: str) -> bool:
+        """Return whether a difference in this does not count."""
+        return any(fnmatchcase(name, each) for each in self.ignores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +175,12 @@ def differences(workload: Workload, outside: Result, inside: Result) -> list[str
         found.append("another output")
     for name in sorted(inside.state.keys() | outside.state.keys()):
         there, here = (_state(workload, name, each) for each in (outside, inside))
-        is_ignored = there and here and any(fnmatchcase(name, each) for each in workload.ignores)
-        if there != here and not is_ignored:
+        if there != here and not (there and here and workload.does_ignore(name)):
             found.append(f"{name}: {_first_difference(there, here)}")
     told = inside.said.partition("stay behind the wall")[2]
     found += [f"{name} stays without a word" for name in workload.stays if name not in told]
-    found += [f"changed beside the project: {name}" for name in sorted(inside.beside)]
+    changed = (name for name in sorted(inside.beside) if not workload.does_ignore(name))
+    found += [f"changed beside the project: {name}" for name in changed]
     return found
 
 
