@@ -209,7 +209,8 @@ def test_the_guard_decides_about_the_answer(tmp_path: Path) -> None:
         ("src/web", "forget", "~/src/web is pending, so it is closed; try: rootsd approve "),
         ("src/web/sub", "deny", "~/src/web is denied, so it is closed; try: rootsd why "),
         ("notes", "forget", "~/notes is no project, so it is closed; try: rootsd approve "),
-        ("src", "forget", None), (".", "forget", None), ("/usr", "forget", None),
+        ("src", "forget", None), ("/tmp", "forget", None), ("/proc", "forget", None),
+        ("/", "forget", None), (".", "forget", None), ("/usr", "forget", None),
         ("src/api", "forget", None),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
-from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import bytes_of, contains, text_of
 from rootsd.link import rpc
 from rootsd.wall.session.messages import shorten_home
@@ -52,8 +52,10 @@ class StartFolder(NamedTuple):
         above = [each for each in entries if contains(each.path, self.path)]
         others = [each for each in above if each.kind is not ViewEntryKind.START]
         nearest = max(others, key=lambda each: len(each.path), default=None)
-        if nearest and nearest.kind in SHOWN_FROM_OUTSIDE and self.verdict != "denied":
-            return ""
+        if nearest is not None and self.verdict != "denied":
+            is_own = nearest.kind is ViewEntryKind.PRIVATE and nearest.path == self.path
+            if is_own or nearest.kind not in (ViewEntryKind.PRIVATE, ViewEntryKind.HIDDEN):
+                return ""
         where = self.project or self.path
         shown, typed = shorten_home(where), shlex.quote(text_of(where))
         match self.verdict:
@@ -80,8 +82,10 @@ def hidden_start(
         path = os.getcwdb()
     except FileNotFoundError:
         return None
-    shown = (home, *(root.path for root in roots))
-    if any(contains(each, path) or contains(path, each) for each in shown[1:]) or path == home:
+    shown = [root.path for root in roots]
+    if any(contains(each, path) for each in shown):
+        return None
+    if any(contains(path, each) for each in (home, *shown)):  # a folder on the way
         return None
     with rpc.connect_control() as channel:
         channel.settimeout(_TIMEOUT_S)
