@@ -217,6 +217,11 @@ def test_changes_of_the_wall_reach_the_program(person: Resident) -> None:
         said = client.call("list_roots")
         assert "removed beta. If a removed folder is approved again, its shells need: cd" in said
         assert "removed" not in client.call("list_roots"), "it is said once"
+        with _client(person, "itself", ("--only", "alpha", "--only", "gamma")) as silent:
+            person.rootsd("deny", "gamma")
+            assert "removed gamma. If" in silent.call("resolve_root", name="alpha"), "the first"
+            person.rootsd("approve", "gamma")
+            assert "added gamma." in silent.call("list_roots")
         person.rootsd("approve", "beta")
         assert client.names() == ["alpha", "beta"]
 

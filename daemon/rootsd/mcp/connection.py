@@ -242,7 +242,7 @@ class _Connection:
     async def _follow_changes(self, *, task_status: TaskStatus[None]) -> None:
         throttle = NotificationThrottle(self._limits.notification_interval_s)
         notified = await self._source.wait_past(-1)
-        self._view.initial_focus = notified.focus
+        self._view.begin(notified)
         # This runs before the first answer, so no change after that answer is missed.
         task_status.started()
         while True:

@@ -64,7 +64,14 @@ class ConnectionView(Struct):
     initial_focus: Focus = NO_FOCUS
     start: SessionStart = NO_SESSION_START
     _scope: Scope = FULL_SCOPE
+    _first: PublishedSet | None = None
+    """Behind a wall, the set when the connection began, until the first tool result."""
     _last_answer: PublishedSet | None = None
+
+    def begin(self, published: PublishedSet) -> None:
+        """Note the set at the time when the connection began."""
+        self.initial_focus = published.focus
+        self._first = published if self._is_behind_wall else None
 
     @property
     def uris(self) -> UriFilter:
@@ -102,17 +109,25 @@ class ConnectionView(Struct):
     def changes_in(self, answer: PublishedSet) -> str:
         """Return a sentence about the changes since the last tool result; empty for the first.
 
-        `answer` is the set behind this result, and counts as the last one from now on.
+        Behind a wall, the first one tells, too, which roots are gone since the connection began:
+        the client may work in their folders. `answer` is the set behind this result, and counts as
+        the last one from now on.
         """
         before, self._last_answer = self._last_answer, answer
-        if before is None or before is answer:
+        first, self._first = self._first, None
+        known = before
+        if first is not None:
+            known = _cached_narrow(first, self._scope_in(first))
+        if known is None or known is answer:
             return ""
-        changes = describe_root_changes(before, answer)
-        is_behind_wall = self.membership.peer.place is PeerPlace.BEHIND_WALL
         kept = {root.path for root in answer.roots}
-        if is_behind_wall and any(root.path not in kept for root in before.roots):
-            changes += _HOW_TO_RETURN
-        return changes
+        if self._is_behind_wall and any(root.path not in kept for root in known.roots):
+            return describe_root_changes(known, answer) + _HOW_TO_RETURN
+        return "" if before is None else describe_root_changes(known, answer)
+
+    @property
+    def _is_behind_wall(self) -> bool:
+        return self.membership.peer.place is PeerPlace.BEHIND_WALL
 
     def diff(self, before: PublishedSet, after: PublishedSet) -> PublishedDiff:
         """Return the change that this connection sees if the source goes from `before` to
