@@ -32,7 +32,8 @@ class Calc(unittest.TestCase):
 X
 echo 1 > .envrc; printf '__pycache__\\n.worktrees\\n' > .gitignore
 git add -A; git commit -qm first
-git clone -q --bare . ~/api.git; git remote add origin ~/api.git
+git branch feature; git clone -q --bare . ~/api.git; git branch -qD feature
+git remote add origin ~/api.git
 git fetch -q; git branch -qu origin/main
 git clone -q ~/api.git ~/theirs; cd ~/theirs
 echo 2 > .envrc; git commit -qam theirs; git push -q; rm -rf ~/theirs
@@ -48,6 +49,7 @@ _DAY = (
     "python3 -m unittest 2>&1 | tail -1; sed -i 's/a - b/a + b/' calc.py; git diff --stat",
     "python3 -m unittest 2>&1 | tail -1; git add -A; git commit -qm 'repair add'",
     "git switch -qc topic; echo '# topic' >> calc.py; git commit -qam topic; git switch -q main",
+    "git switch -q feature; git status -sb; git switch -q main; git branch -d feature",
     "git pull -q --rebase; cat .envrc; git log --format=%s",
     "git worktree add -q .worktrees/fix -b fix; cd .worktrees/fix; echo fix > fix;"
     " git add fix; git commit -qm fix; cd ../..; git worktree remove .worktrees/fix",
@@ -112,7 +114,7 @@ def behind_the_wall(program: AgentProgram, folder: Path, *options: str) -> Day:
 def test_its_day_behind_the_wall_ends_as_outside(program: AgentProgram, tmp_path: Path) -> None:
     outside = day_of(program, tmp_path / "outside")
     assert all("status 0" in step for step in outside.printed), outside.printed
-    assert outside.printed[3].startswith("2\nrepair add\ntheirs\n"), outside.printed
+    assert outside.printed[4].startswith("2\nrepair add\ntheirs\n"), outside.printed
     assert behind_the_wall(program, tmp_path / "inside") == outside
 
 
@@ -120,4 +122,4 @@ def test_control_a_day_that_ends_otherwise_is_noticed(tmp_path: Path) -> None:
     """With --protect, the pull leaves the old file."""
     day = behind_the_wall(FIVE[0], tmp_path / "inside", "--protect")
     assert "status 0" in day.printed[0]
-    assert not day.printed[3].startswith("2\nrepair add\ntheirs\n"), day.printed
+    assert not day.printed[4].startswith("2\nrepair add\ntheirs\n"), day.printed
