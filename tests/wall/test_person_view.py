@@ -276,6 +276,72 @@ def test_what_is_installed_inside_stays_inside(folder: Path) -> None:
             assert not (home / place / "new").exists()
 
 
+def _dotfiles_view(home: Path, **known: Iterable[bytes]) -> dict[str, ViewEntryKind]:
+    """Return the entries of a home whose settings of git are a link, relative to it."""
+    (home / "dotfiles/.git").mkdir(parents=True)
+    (home / "dotfiles/.gitconfig").write_text("[include]\npath = ~/more\n")
+    (home / "more").write_text("[a]\nb = c\n")
+    (home / ".gitconfig").symlink_to("dotfiles/.gitconfig")
+    view = person_view(bytes(home), os.geteuid(), {}, (), **known)
+    return {os.path.relpath(os.fsdecode(e.path), home): e.kind for e in view.entries}
+
+
+def test_settings_in_a_root_are_only_visible_as_long_as_the_root(tmp_path: Path) -> None:
+    home = tmp_path.resolve()
+    found = _dotfiles_view(home, roots=[bytes(home / "dotfiles")])
+    assert found == {".gitconfig": ViewEntryKind.LINK, "more": ViewEntryKind.READ}
+
+
+def test_settings_in_a_denied_folder_are_closed(tmp_path: Path) -> None:
+    home = tmp_path.resolve()
+    assert _dotfiles_view(home, denied=[bytes(home / "dotfiles")]) == {}
+
+
+def test_control_settings_in_another_project_are_visible(tmp_path: Path) -> None:
+    found = _dotfiles_view(tmp_path.resolve())
+    assert found["dotfiles/.gitconfig"] is ViewEntryKind.READ
+
+
+@pytest.mark.needs("root")
+@pytest.mark.parametrize("owner", [0, 1234, 4321])
+def test_a_folder_of_another_user_is_closed(tmp_path: Path, owner: int) -> None:
+    (tmp_path / "home").mkdir()
+    folder = tmp_path / "theirs" / "bin"
+    folder.mkdir(parents=True)
+    os.chown(folder.parent, owner, owner)
+    view = person_view(bytes(tmp_path / "home"), 1234, {b"PATH": bytes(folder)}, ())
+    assert [entry.path for entry in view.entries] == [bytes(folder)] * (owner != 4321)
+    assert [each.why for each in view.left_out] == ["it belongs to another user"] * (owner == 4321)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("", "~, for PATH: it holds the home folder (--read FOLDER)"),
+        (".config", "~/.config, for PATH: it holds more than tools or settings (--read FOLDER)"),
+        (".ssh/bin", "~/.ssh/bin, for PATH: .ssh sounds like secrets (--read ~/.ssh/bin)"),
+        (
+            "src/pending/bin",
+            "~/src/pending/bin, for PATH: it is in the project ~/src/pending"
+            " (--read ~/src/pending/bin)",
+        ),
+        (
+            "stuff",
+            "~/stuff, for PATH: its name does not say that only programs are in it"
+            " (--read ~/stuff)",
+        ),
+    ],
+)
+def test_what_stays_closed_has_a_reason_and_an_option(
+    tmp_path: Path, path: str, sentence: str
+) -> None:
+    home = tmp_path.resolve()
+    (home / "src/pending/.git").mkdir(parents=True)
+    (home / path).mkdir(parents=True, exist_ok=True)
+    view = person_view(bytes(home), os.geteuid(), {b"PATH": bytes(home / path)}, ())
+    assert [each.sentence(bytes(home)) for each in view.left_out] == [sentence]
+
+
 # Hostile variables and links. Each part of a path leads somewhere, and links lead to any of these.
 PLACES = b"""
     ~ ~/.config ~/.local/share ~/.ssh ~/.aws ~/Documents ~/src ~/src/pending ~/src/pending/bin
