@@ -277,7 +277,7 @@ class _Finder:
             return
         self._done.add(path)
         if not self._is_shown(path):
-            program = text_of(os.path.basename(path))
+            program = safe_label(os.path.basename(path))
             self._add_tool(self._installation(path), f"the program {program}")
         if os.path.islink(path):
             target = os.path.join(os.path.dirname(path), os.readlink(path))
@@ -327,12 +327,13 @@ class _Finder:
         self._done.add(path)
         for setting, value in read_settings(text):
             file = os.path.join(os.path.dirname(path), self._expanded(value))
+            by = f"git's {safe_label(setting)}"
             if setting == "include.path" or setting.startswith("includeif."):
-                self._add_git_settings(file, f"git's {setting}", depth=depth - 1)
+                self._add_git_settings(file, by, depth=depth - 1)
             elif setting in _GIT_FILES and file != os.path.dirname(path) + b"/":
-                self._add_setting(file, f"git's {setting}")
+                self._add_setting(file, by)
             elif setting.startswith("alias.") and value.startswith((b"!/", b"!~/", b"!$HOME/")):
-                self._add_setting(self._expanded(value[1:].split()[0]), f"git's {setting}")
+                self._add_setting(self._expanded(value[1:].split()[0]), by)
 
     def _add_shell_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
@@ -441,6 +442,7 @@ class _Finder:
 
     def _show(self, place: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ) -> None:
         if not self._is_shown(place):
+            kind = kind if os.path.isdir(place) else ViewEntryKind.READ
             self._entries[place] = ViewEntry(place, kind, named_by)
 
     def _hide(self, path: bytes, named_by: str, why: str) -> None:
