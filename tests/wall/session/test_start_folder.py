@@ -203,6 +203,13 @@ def test_the_guard_decides_about_the_answer(tmp_path: Path) -> None:
     person.run("down")
 
 
+def test_quiet_hides_everything_but_a_closed_start_folder(person: Resident) -> None:
+    done = confined(person, person.parent / "web", "--quiet", "--", "true")
+    [line] = done.stderr.splitlines()
+    assert "is pending, so it is closed" in line
+    assert confined(person, person.parent / "api", "--quiet", "--", "true").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("folder", "verdict", "said"),
     [

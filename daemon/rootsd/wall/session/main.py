@@ -233,7 +233,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     subscription.feed.close()
     _introduce(options, warden, view)
     if start is not None and (sentence := start.sentence(view.entries)):
-        _say(options, sentence)
+        print_line(sentence)
     elif not roots:
         _say(options, _NO_FOCUS if scope.focus else _NO_ROOT)
     try:
