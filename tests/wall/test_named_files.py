@@ -339,6 +339,12 @@ def test_a_root_that_appears_later_protects_what_it_names_in_another(world: Worl
         assert wall.error_of(append) == ""  # the control
         wall.order(OrderKind.ADD, root(late))
         assert wall.error_of(append) == "EROFS"
+        wall.order(OrderKind.REMOVE, paths=[late])
+        git("config", "core.hooksPath", "../other", cwd=late)
+        (other / "pre-push").touch()
+        assert wall.error_of(f"append('{other}/pre-push')") == ""  # the control
+        wall.order(OrderKind.ADD, root(late))
+        assert wall.error_of(f"append('{other}/pre-push')") == "EROFS"
         world.end(wall)
 
 

@@ -39,12 +39,13 @@ _VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM
 _PATHS = frozenset(("hookspath", "path", "attributesfile", "templatedir"))
 _FOLDERS_OF_HOOKS = frozenset(("core.hookspath", "init.templatedir"))
 _HOOKS = b"/hooks"
-_HOOK_NAMES = b"""
+HOOK_NAMES = b"""
     applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg
     commit-msg post-commit pre-rebase post-checkout post-merge pre-push pre-receive update
     proc-receive post-receive post-update reference-transaction push-to-checkout pre-auto-gc
     post-rewrite sendemail-validate fsmonitor-watchman post-index-change
 """.split()
+"""The hooks of git; see githooks(5)."""
 _IN_A_WORD = re.compile(rb"""[\s'"`;&|()<>=,:]+""")
 _VARIABLE = re.compile(rb"\$\{?\w+\}?")
 # What git itself replaces. A word such as HEAD or refs/heads/main hardly means the file.
@@ -122,9 +123,9 @@ def named_by_git(place: bytes) -> NamedFiles:
 
 
 def names_some_in(place: bytes, other: bytes) -> bool:
-    """Return whether what was found for the root at `place` names something in another root."""
+    """Return whether what was found for the root at `place` names another root or a part of it."""
     names = _known.get(place, NamedFiles())
-    return any(is_inside(other, path) for path in (*names.paths, *names.words))
+    return any(contains(other, path) for path in (*names.paths, *names.words))
 
 
 def _with(
@@ -182,7 +183,7 @@ class _Names:
         Return whether something of that is in its work tree now.
         """
         paths, words = dict[bytes, None](), dict[bytes, None]()
-        folders = [own_hooks := where.common + _HOOKS]
+        folders = [where.common + _HOOKS]
         for file, key, value in settings:
             above = (where.tree, where.own)
             if key.startswith("include"):
@@ -202,8 +203,6 @@ class _Names:
                         and not where.changes(path)
                     )
         for folder in folders:
-            if folder != own_hooks:  # it may be a root, on which nothing can be mounted
-                words.update((folder + b"/" + name, None) for name in _HOOK_NAMES)
             paths.update(dict.fromkeys(_linked_from(folder)))
         self._paths.update(paths)
         self._words.update(words)

@@ -36,7 +36,7 @@ from rootsd.wall.git.entries import (
 )
 from rootsd.wall.git.index import index_of_checkout
 from rootsd.wall.git.name_watch import ANY_NAME
-from rootsd.wall.git.named_files import NamedFiles, is_inside, named_by_git
+from rootsd.wall.git.named_files import HOOK_NAMES, NamedFiles, is_inside, named_by_git
 from rootsd.wall.system_calls import closing, open_below
 
 TOOL_FILES = (
@@ -71,7 +71,10 @@ def tool_names(root: int, place: bytes, named: NamedFiles | None = None) -> list
     found = dict[bytes, None]()
     for name in (*TOOL_FILES, *_in_root(place, named.paths)):
         found.update(dict.fromkeys(_on_the_way(root, name)))
-    for name in _in_root(place, named.words):
+    # A whole root cannot be protected, so the hooks in it are, if it is a folder of hooks.
+    hooks = [folder for folder in (place, place + b"/" + GIT) if folder in named.paths]
+    words = (*named.words, *(folder + b"/" + name for folder in hooks for name in HOOK_NAMES))
+    for name in _in_root(place, words):
         way = [*_on_the_way(root, name)]
         if kind_below(root, way[-1]) is not NodeKind.FOLDER:
             found.update(dict.fromkeys(way))
