@@ -90,11 +90,11 @@ def test_another_repository_on_the_same_host_is_refused_and_reported(
     project.git("push", "-q", forge.url(other), "HEAD:first")
     for url in (forge.url(other), forge.url(other).replace("127.0.0.1", "localhost")):
         said = project.fail(f"git push -q {url} HEAD:x || git fetch -q {url}")
-        assert "only for the origins of the roots" in said
+        assert "only the origins of the roots" in said
         assert "refused to git inside: ssh" in said
     assert project.git("-C", str(other), "branch") == "  first\n"
     ssh = '$GIT_SSH_COMMAND -p 22 -oProxyCommand="touch ran" 127.0.0.1 id'
-    assert "only for the origins of the roots" in project.fail(ssh)
+    assert "only the origins of the roots" in project.fail(ssh)
     assert not (project.folder / "ran").exists()
 
 

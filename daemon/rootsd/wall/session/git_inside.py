@@ -4,15 +4,14 @@
     python -I -S git_inside.py SOCKET credential get|store|erase
 
 This decides nothing. It hands the request to the relay outside (`push_relay`), which compares it
-with the origins that it knows. For ssh, the relay answers with the ends of three pipes of the real
-ssh, and at last with its exit status. This module loads nothing of rootsd, because it starts at
-each fetch.
+with the origins that it knows. The relay answers with the ends of the pipes of the program that it
+has started, and at last with its exit status. This module loads nothing of rootsd, because it
+starts at each fetch.
 """
 
 import os
 import socket
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from threading import Thread
 
@@ -28,23 +27,26 @@ def main(address: str, kind: str, *words: str) -> int:
         return 0  # nothing is stored or erased from here
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as relay:
         try:
-            relay.connect(address)
             if kind == "ssh":
-                return _run_ssh(relay, map(os.fsencode, words))
-            return _get_credential(relay)
+                request = [os.environb.get(b"GIT_PROTOCOL", b""), *map(os.fsencode, words)]
+            else:
+                request = [sys.stdin.buffer.read(_MAX_PACKET >> 1)]
+            relay.connect(address)
+            relay.send(b"\0".join((kind.encode(), *request)))
+            return _follow(relay)
         except OSError as error:
             _say(b"the relay for git outside has ended (%s)" % (error.strerror or "").encode())
             return _FAILED
 
 
-def _run_ssh(relay: socket.socket, words: Iterable[bytes]) -> int:
-    protocol = os.environb.get(b"GIT_PROTOCOL", b"")
-    relay.send(b"\0".join((b"ssh", protocol, *words)))
+def _follow(relay: socket.socket) -> int:
+    """Be the program that the relay starts: it may take input, and prints output and errors."""
     answer, pipes, _, _ = socket.recv_fds(relay, _MAX_PACKET, _MAX_FDS)
-    if len(pipes) == _MAX_FDS:
-        to_ssh, *from_ssh = pipes
-        Thread(target=_copy, args=(0, to_ssh), daemon=True).start()
-        copies = [Thread(target=_copy, args=pair) for pair in zip(from_ssh, (1, 2), strict=True)]
+    if pipes:
+        *to_program, output, errors = pipes
+        for pipe in to_program:
+            Thread(target=_copy, args=(0, pipe), daemon=True).start()
+        copies = [Thread(target=_copy, args=pair) for pair in ((output, 1), (errors, 2))]
         for each in copies:
             each.start()
         for each in copies:
@@ -54,16 +56,6 @@ def _run_ssh(relay: socket.socket, words: Iterable[bytes]) -> int:
     if text:
         _say(text)
     return int(status or _FAILED)
-
-
-def _get_credential(relay: socket.socket) -> int:
-    relay.send(b"credential\0" + sys.stdin.buffer.read(_MAX_PACKET >> 1))
-    status, _, text = relay.recv(_MAX_PACKET).partition(b"\0")
-    if status == b"0":
-        sys.stdout.buffer.write(text)
-    elif text:
-        _say(text)
-    return 0
 
 
 def _copy(source: int, target: int) -> None:

@@ -72,6 +72,7 @@ from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import (
     STANDARD,
     fill_closed_files,
+    is_in_pipeline,
     let_go,
     refused_kind,
     terminals,
@@ -228,7 +229,8 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
 
     settings = _warden_settings(view, denied, _disabled_layers(options))
     folder = _claim_folder(options.label)
-    relay = _start_relay(view, folder[0], terminals())
+    # In a pipeline, another program may read the keys, and with them an answer.
+    relay = _start_relay(view, folder[0], () if is_in_pipeline() else terminals())
     warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from rootsd.core.access import Access
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
 from rootsd.wall.git.state_files import read_record, replace_record
@@ -39,6 +40,10 @@ _IN_HOST = _LETTERS + b"._-"
 _IN_USER = _LETTERS + b"._-+~$=,!*#&"
 _CONTROLS = bytes(range(0x20)) + b"\x7f"
 _MAX_PORT = 5  # digits
+PROTOCOL_OPTION = (b"-o", b"SendEnv=GIT_PROTOCOL")
+"""What git gives to ssh if the variable GIT_PROTOCOL matters."""
+_PROTOCOLS = (b"", b"version=0", b"version=1", b"version=2")
+_OF_A_PLACE = (b"protocol", b"host", b"username", b"path")
 
 
 class Claim(NamedTuple):
@@ -49,17 +54,16 @@ class Claim(NamedTuple):
     ssh_command: Text = b""
 
 
-class SshPlace(NamedTuple):
-    """A repository that git reaches by ssh, as git names its parts."""
+class SshRequest(NamedTuple):
+    """What git gives to ssh to run its program at an origin, without the variable's option."""
 
-    destination: bytes
-    port: bytes
-    path: bytes
+    words: tuple[bytes, ...]
 
-    def words(self, program: bytes) -> tuple[bytes, ...]:
-        """Return the arguments that git gives to ssh to run `program` there."""
-        port = (b"-p", self.port) if self.port else ()
-        return (*port, self.destination, program + b" " + _quoted(self.path))
+    def is_asked_by(self, request: tuple[bytes, ...]) -> bool:
+        """Return whether a request of `git_inside` is exactly this."""
+        kind, protocol, *words = request if len(request) > 1 else (b"", b"")
+        words = words[2:] if tuple(words[:2]) == PROTOCOL_OPTION else words
+        return kind == b"ssh" and protocol in _PROTOCOLS and tuple(words) == self.words
 
 
 class HttpsPlace(NamedTuple):
@@ -74,6 +78,18 @@ class HttpsPlace(NamedTuple):
         user = b"username=%s\n" % self.user if self.user else b""
         return b"protocol=https\nhost=%s\n%spath=%s\n\n" % (self.host, user, self.path)
 
+    def is_asked_by(self, request: tuple[bytes, ...]) -> bool:
+        """Return whether git asks a helper for the password of exactly this place."""
+        if len(request) != len((b"credential", b"the fields")) or request[0] != b"credential":
+            return False
+        fields = [line.partition(b"=")[::2] for line in request[1].split(b"\n")]
+        found = {name: text for name, text in fields if name in _OF_A_PLACE}
+        right = {b"protocol": b"https", b"host": self.host, b"path": self.path}
+        right[b"username"] = self.user or found.get(b"username", b"")
+        is_once = sum(name in found for name, _ in fields) == len(found)
+        is_there = found.keys() >= {b"protocol", b"host"}
+        return is_once and is_there and found.items() <= right.items()
+
 
 class Origin(NamedTuple):
     """Where a repository fetches from and pushes to, and the person's command for ssh."""
@@ -82,6 +98,19 @@ class Origin(NamedTuple):
     fetch: bytes
     push: tuple[bytes, ...]
     ssh_command: bytes
+
+    def rights(self, access: Access) -> list[SshRequest | HttpsPlace]:
+        """Return what git may ask for in a root with this access. A password can always push."""
+        found = [_ssh_request(self.fetch, b"git-upload-pack")]
+        if access is Access.READ_WRITE:
+            found += [_ssh_request(url, b"git-receive-pack") for url in self.push]
+            found += [_https_place(url) for url in (self.fetch, *self.push)]
+        return [each for each in found if each is not None]
+
+    def words(self) -> list[bytes]:
+        """Return everything that this may run or reach, for people."""
+        found = dict.fromkeys((self.fetch, *self.push, self.claim.ssh_command))
+        return [each for each in found if each]
 
 
 class KnownOrigins(NamedTuple):
@@ -169,8 +198,8 @@ def git_directory(root: SeenRoot) -> bytes | None:
     return None
 
 
-def ssh_place(url: bytes) -> SshPlace | None:
-    """Return the place of a URL for ssh, or None."""
+def _ssh_request(url: bytes, program: bytes) -> SshRequest | HttpsPlace | None:
+    """Return how git runs a program at a URL for ssh, or None for another URL."""
     scheme, is_url, rest = url.partition(b"://")
     if is_url:
         authority, slash, path = rest.partition(b"/")
@@ -185,10 +214,12 @@ def ssh_place(url: bytes) -> SshPlace | None:
     if is_wrong or found is None or not path or path.startswith(b"-") or _has_controls(path):
         return None
     user, host, port = found
-    return SshPlace(user + b"@" + host if user else host, port, path)
+    options = (b"-p", port) if port else ()
+    command = program + b" " + _quoted(path)
+    return SshRequest((*options, user + b"@" + host if user else host, command))
 
 
-def https_place(url: bytes) -> HttpsPlace | None:
+def _https_place(url: bytes) -> HttpsPlace | None:
     """Return the place of a URL for https, or None. One with a password needs no helper."""
     scheme, _, rest = url.partition(b"://")
     authority, _, path = rest.partition(b"/")

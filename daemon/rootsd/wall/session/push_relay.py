@@ -26,12 +26,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from rootsd.core.access import Access
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import text_of
@@ -45,7 +45,7 @@ from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
 if TYPE_CHECKING:
-    from rootsd.wall.session.origins import HttpsPlace, Origin, SshPlace
+    from rootsd.wall.session.origins import HttpsPlace, Origin, SshRequest
 
 _SOCKET = b"/push"
 _NAME = b"rootsd-push"
@@ -53,19 +53,15 @@ _MAX_CLIENTS = 64
 _MAX_PACKET = 1 << 16
 _CHUNK = 1 << 16
 _REQUEST_TIMEOUT_S = 10.0
-_MAX_REFUSED = 8
-_FAILED, _DONE = b"255", b"0"
-_SSH, _CREDENTIAL = b"ssh", b"credential"
-_FETCH, _PUSH = b"git-upload-pack", b"git-receive-pack"
-_PROTOCOL_OPTION = (b"-o", b"SendEnv=GIT_PROTOCOL")
-_PROTOCOLS = (b"version=0", b"version=1", b"version=2")
+_MAX_REFUSED, _MAX_KEPT = 8, 1000
+_FAILED = b"255"
 # Nothing that would lead back from the other machine, and no connection that outlives the request.
 _SSH_OPTIONS = (
     b"-a", b"-x", b"-T", b"-oForwardAgent=no", b"-oClearAllForwardings=yes", b"-oTunnel=no",
     b"-oPermitLocalCommand=no", b"-oControlMaster=no",
 )  # fmt: skip
-_OF_A_PLACE = (b"protocol", b"host", b"username", b"path")
-_GIVEN = (b"username=", b"password=")
+# Nothing else leaves it, such as a token that renews others.
+_FILL = (b"/bin/sh", b"-c", b"git credential fill 2>/dev/null | grep -E '^(username|password)='")
 _MAX_SHOWN = 200
 _QUESTION, YES, NO = b"?", b"y", b"n"
 
@@ -190,22 +186,19 @@ class _Client:
         self.deadline = time.monotonic() + _REQUEST_TIMEOUT_S
         self.words: tuple[bytes, ...] = ()
         self.program: OutsideProgram | None = None
-        self.answer = -1
-        """What the credential helpers print."""
 
-    def reply(self, status: bytes, text: str | bytes = b"") -> None:
-        data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    def reply(self, status: bytes, text: str = "") -> None:
+        """Send the last answer."""
         with suppress(OSError):
-            self.connection.send(status + b"\0" + data)
+            self.connection.send(status + b"\0" + text.encode("utf-8", "replace"))
 
 
 class _Grant(NamedTuple):
-    """What a request asks for, as the origin of a root gives it."""
+    """What a request asks for, and the root that gives the right to it."""
 
     root: SeenRoot
     origin: Origin
-    place: SshPlace | HttpsPlace
-    program: bytes = b""
+    right: SshRequest | HttpsPlace
 
 
 class _Question(NamedTuple):
@@ -245,7 +238,7 @@ class _Relay:
         self._questions: list[_Question] = []
         self._open = ""  # the question that the owner shows
         self._answers: dict[str, bool] = {}
-        self._refused: dict[str, int] = {}
+        self._refused: list[bytes] = []
 
     def run(self) -> None:
         """Serve until the owner hangs up."""
@@ -270,10 +263,12 @@ class _Relay:
         """End all that runs, and tell the owner what was refused."""
         for client in [*self._clients]:
             self._drop(client)
+        shown = [_shown(each) for each in dict.fromkeys(self._refused)]
+        if len(shown) > _MAX_REFUSED:
+            shown[_MAX_REFUSED:] = [f"{len(shown) - _MAX_REFUSED} other requests"]
         with suppress(OSError):
-            for text, count in self._refused.items():
-                times = f" ({count} times)" if count > 1 else ""
-                self._owner.send(f"refused to git inside: {text}{times}\n".encode())
+            for each in shown:
+                self._owner.send(f"refused to git inside: {each}\n".encode())
 
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
@@ -326,46 +321,16 @@ class _Relay:
         self._origins = {**kept, **found}
         self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
 
-    def _grants(self) -> Iterator[tuple[SeenRoot, Origin]]:
-        """Yield the roots that programs see, those first that give more."""
-        found = [(root, self._origins[root]) for root in self._shown if root in self._origins]
-        yield from sorted(
-            found,
-            key=lambda each: (
-                each[0] not in self._known, each[0].access is Access.READ, each[0].path
-            ),
-        )  # fmt: skip
-
     def _grant(self, words: tuple[bytes, ...]) -> _Grant | None:
         """Return what gives the right to exactly this request, or None."""
-        kind, first, *rest = words if len(words) > 1 else (b"", b"")
-        if kind == _SSH:
-            return self._ssh_grant(first, tuple(rest))
-        return self._https_grant(first) if kind == _CREDENTIAL and not rest else None
-
-    def _ssh_grant(self, protocol: bytes, words: tuple[bytes, ...]) -> _Grant | None:
-        if protocol not in (b"", *_PROTOCOLS):
-            return None
-        words = words[2:] if words[:2] == _PROTOCOL_OPTION else words
-        for root, origin in self._grants():
-            wanted = [(_FETCH, origin.fetch)]
-            if root.access is Access.READ_WRITE:
-                wanted += [(_PUSH, url) for url in origin.push]
-            for program, url in wanted:
-                place = self._origins_of.ssh_place(url)
-                if place is not None and place.words(program) == words:
-                    return _Grant(root, origin, place, program)
-        return None
-
-    def _https_grant(self, fields: bytes) -> _Grant | None:
-        for root, origin in self._grants():
-            if root.access is Access.READ:  # a password pushes, too
-                continue
-            for url in (origin.fetch, *origin.push):
-                place = self._origins_of.https_place(url)
-                if place is not None and _asks_for(fields, place):
-                    return _Grant(root, origin, place)
-        return None
+        found = [
+            _Grant(root, self._origins[root], right)
+            for root in sorted(self._shown & self._origins.keys())
+            for right in self._origins[root].rights(root.access)
+            if right.is_asked_by(words)
+        ]
+        known = (each for each in found if each.root in self._known)
+        return next(known, found[0] if found else None)
 
     # Requests
 
@@ -383,9 +348,10 @@ class _Relay:
         if grant is None:
             self._refuse(client)
         elif grant.root not in self._known:
+            origin = ", ".join(safe_label(each, None) for each in grant.origin.words())
             text = (
-                f"May programs fetch and push as you by {_described(grant.origin)}? That is the"
-                f" origin of {_shown(grant.root.path)}, and a program may have set it."
+                f"May programs fetch and push as you by {origin}? That is the origin of"
+                f" {_shown(grant.root.path)}, and a program may have set it."
             )
             remedy = "rootsd confine on a terminal, which asks"
             self._ask(_Question(client, text, remedy, lambda: self._accept(client, grant)))
@@ -398,108 +364,88 @@ class _Relay:
         self._begin(client, grant)
 
     def _begin(self, client: _Client, grant: _Grant) -> None:
-        place = grant.place
-        if isinstance(place, self._origins_of.SshPlace):
-            self._run_ssh(client, grant, place)
+        if not isinstance(right := grant.right, self._origins_of.HttpsPlace):
+            protocol = client.words[1]
+            self._run(client, self._ssh_command(grant.origin, right, protocol), protocol)
             return
         if self._push is PushPolicy.ALLOW:
-            self._fill(client, place)
+            self._run(client, _FILL, given=right.description())
             return
         text = (
-            f"Give programs your password or token for {_shown(place.host)}? They can then do"
+            f"Give programs your password or token for {_shown(right.host)}? They can then do"
             " there all that your account can, not only push to this repository."
         )
-        remedy = "rootsd confine --push allow"
-        self._ask(_Question(client, text, remedy, lambda: self._fill(client, place)))
+        fill = partial(self._run, client, _FILL, given=right.description())
+        self._ask(_Question(client, text, "rootsd confine --push allow", fill))
 
-    def _run_ssh(self, client: _Client, grant: _Grant, place: SshPlace) -> None:
-        """Run the person's ssh, and pass its pipes."""
-        protocol = client.words[1]
+    def _run(
+        self,
+        client: _Client,
+        command: tuple[bytes, ...],
+        protocol: bytes = b"",
+        given: bytes = b"",
+    ) -> None:
+        """Run a program outside, and pass its pipes. It reads what is `given`, or from a pipe."""
+        environment = self._origins_of.without_repository(os.environb)
+        environment |= {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": protocol}
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
+        (stdin, to_program), (output, stdout), (errors, stderr) = pipes
+        passed = [output, errors]
+        try:
+            if given:
+                os.write(to_program, given)
+            else:
+                passed.insert(0, to_program)
+            client.program = OutsideProgram(command, environment, (stdin, stdout, stderr))
+            socket.send_fds(client.connection, [b"0"], passed)
+        except OSError as error:
+            client.reply(_FAILED, f"it cannot be started outside: {error.strerror}")
+            self._drop(client)
+        finally:
+            for fd in (each for pair in pipes for each in pair):
+                os.close(fd)
+
+    def _ssh_command(
+        self, origin: Origin, right: SshRequest, protocol: bytes
+    ) -> tuple[bytes, ...]:
+        """Return the person's own command for ssh, as git would run it."""
         words = (
             *_SSH_OPTIONS,
             *(() if self._asked is Asked.PERSON else (b"-oBatchMode=yes",)),
-            *(_PROTOCOL_OPTION if protocol else ()),
-            *place.words(grant.program),
+            *(self._origins_of.PROTOCOL_OPTION if protocol else ()),
+            *right.words,
         )
-        environment = {**os.environb}
-        environment.pop(b"GIT_PROTOCOL", None)
-        if protocol:
-            environment[b"GIT_PROTOCOL"] = protocol
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
-        (to_read, to_write), (out_read, out_write), (err_read, err_write) = pipes
-        try:
-            command = _ssh_command(grant.origin.ssh_command, words)
-            standard = (to_read, out_write, err_write)
-            client.program = OutsideProgram(command, environment, standard)
-            socket.send_fds(client.connection, [_DONE], [to_write, out_read, err_read])
-        except OSError as error:
-            client.reply(_FAILED, f"ssh cannot be started: {error.strerror}")
-            self._drop(client)
-        finally:
-            for pair in pipes:
-                for fd in pair:
-                    os.close(fd)
-
-    def _fill(self, client: _Client, place: HttpsPlace) -> None:
-        """Ask the person's credential helpers. Git asks nobody else."""
-        given, answer = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
-        environment = self._origins_of.without_repository(os.environb)
-        environment[b"GIT_TERMINAL_PROMPT"] = b"0"
-        try:
-            os.write(given[1], place.description())
-            command = (b"git", b"credential", b"fill")
-            client.program = OutsideProgram(command, environment, (given[0], answer[1], 2))
-            client.answer = os.dup(answer[0])
-        except OSError as error:
-            client.reply(_FAILED, f"git cannot be started outside: {error.strerror}")
-            self._drop(client)
-        finally:
-            for fd in (*given, *answer):
-                os.close(fd)
+        if text := origin.ssh_command:
+            return (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
+        return (os.environb.get(b"GIT_SSH") or b"ssh", *words)
 
     def _conclude(self, client: _Client, program: OutsideProgram) -> None:
         """Tell a client how its program has ended."""
         status = program.wait()
         client.program = None
-        if client.answer < 0:
-            client.reply(b"%d" % status)
-        else:
-            os.set_blocking(client.answer, False)
-            output = b""
-            with suppress(OSError):
-                output = os.read(client.answer, _MAX_PACKET - 2)
-            lines = [line for line in output.split(b"\n") if line.startswith(_GIVEN)]
-            if status == 0 and len(lines) == len(_GIVEN):
-                client.reply(_DONE, b"".join(line + b"\n" for line in lines))
-            else:
-                client.reply(_FAILED, "your credential helpers outside have no password for this")
+        is_without = status and client.words[0] == b"credential"
+        text = "your credential helpers outside have no password for this" if is_without else ""
+        client.reply(b"%d" % status, text)
         self._drop(client)
 
     def _drop(self, client: _Client) -> None:
         """End the program of a client, and hang up."""
         if client.program is not None:
             client.program.kill()
-        if client.answer >= 0:
-            os.close(client.answer)
         client.connection.close()
         self._clients.remove(client)
         self._questions = [each for each in self._questions if each.client is not client]
         self._show_question()
 
     def _refuse(self, client: _Client) -> None:
-        words = client.words[2:] if client.words[0] == _SSH else client.words[1:]
-        asked = _shown(b" ".join((client.words[0], *words)))
-        if len(self._refused) >= _MAX_REFUSED and asked not in self._refused:
-            asked = "other requests"
-        self._refused[asked] = self._refused.get(asked, 0) + 1
-        if client.words[0] == _SSH:
-            text = (
-                "outside, git runs ssh only for the origins of the roots, and pushes only from"
-                " writable ones; try: rootsd confine --ssh-agent"
-            )
-        else:
-            text = "no writable root has its origin there, so there is no password for it inside"
-        client.reply(_FAILED, text)
+        if len(self._refused) < _MAX_KEPT:
+            self._refused.append(b" ".join(client.words))
+        remedy = "--ssh-agent" if client.words[0] == b"ssh" else "--read ~/.git-credentials"
+        client.reply(
+            _FAILED,
+            "outside, git reaches only the origins of the roots, and pushes only from writable"
+            f" ones; try: rootsd confine {remedy}",
+        )
         self._drop(client)
 
     # Questions
@@ -543,32 +489,5 @@ class _Relay:
         return bool(data)
 
 
-def _asks_for(fields: bytes, place: HttpsPlace) -> bool:
-    """Return whether git asks for the password of exactly this place."""
-    lines = [line.partition(b"=")[::2] for line in fields.split(b"\n")]
-    found = {name: text for name, text in lines if name in _OF_A_PLACE}
-    if sum(name in _OF_A_PLACE for name, _ in lines) != len(found):
-        return False
-    return (
-        (found.get(b"protocol"), found.get(b"host")) == (b"https", place.host)
-        and found.get(b"username", place.user)
-        in (place.user, place.user or found.get(b"username"))
-        and found.get(b"path", place.path) == place.path
-    )
-
-
-def _ssh_command(text: bytes, words: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Return the person's own command for ssh, as git would run it."""
-    if text:
-        return (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
-    return (os.environb.get(b"GIT_SSH") or b"ssh", *words)
-
-
-def _described(origin: Origin) -> str:
-    """Name everything that an origin may run or reach. Nothing is cut."""
-    parts = dict.fromkeys((origin.fetch, *origin.push, origin.claim.ssh_command))
-    return ", ".join(_shown(each, None) for each in parts if each)
-
-
-def _shown(text: bytes, limit: int | None = _MAX_SHOWN) -> str:
-    return safe_label(text, limit)
+def _shown(text: bytes) -> str:
+    return safe_label(text, _MAX_SHOWN)
