@@ -48,6 +48,17 @@ class ConfinedProgram:
         return self._program.environment(model)
 
 
+class TypedProgram(ConfinedProgram):
+    """An agent program that a person types in a shell, with these words before its name."""
+
+    def command(self, prompt: str) -> list[str]:
+        """Return the words that run one prompt from bash with rootsd's functions."""
+        name, *words = self._program.command(prompt)
+        load = f'eval "$({ROOTSD} shell-init bash)"'
+        script = f'{load}; {" ".join((*self._options, name))} "$@"'
+        return ["bash", "--norc", "--noprofile", "-c", script, "bash", *words]
+
+
 def reading(
     program: AgentProgram, project: Path, before: Callable[[], object] = lambda: None
 ) -> list[Step]:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_programs import FIVE, PROMPT, AgentProgram, ClaudeCode
+from support.agent_programs import FIVE, PROMPT, AgentProgram, ClaudeCode, Codex
 from support.agent_world import AgentWorld
 from support.confined_agents import (
     READERS_BELOW,
     ConfinedProgram,
+    TypedProgram,
     draw_dot,
     reading,
     was_read,
@@ -53,6 +54,30 @@ def test_its_tools_follow_each_decision_in_one_session(
     assert found == [[True, True], [False, False], [True, True], [False, False]], results
     assert str(api) in results[-1]
     assert str(wanted) not in results[-1]
+
+
+@pytest.mark.parametrize("program", [ClaudeCode(), Codex()], ids=lambda program: program.name)
+def test_typed_in_a_shell_it_starts_behind_the_wall(program: AgentProgram, tmp_path: Path) -> None:
+    """The control types `command` in front of it."""
+    found = {}
+    with AgentWorld(tmp_path, ["api", "wanted"]) as world:
+        api, wanted = world.parent / "api", world.parent / "wanted"
+        for project in (api, wanted):
+            draw_dot(project / "dot.png")
+        world.rootsd("approve", "api")
+        world.rootsd("connect", "--confine", program.name)
+        script = [*reading(program, api), *reading(program, wanted)]
+        for before in ((), ("command",)):
+            model = world.play(TypedProgram(program, *before), script, {}, api)
+            results = [model.results[number] for number in range(len(script))]
+            found[before] = [
+                was_read(program, project, *results[number : number + 2])
+                for project, number in ((api, 0), (wanted, 2))
+            ]
+    assert found == {
+        (): [[True, True], [False, False]],
+        ("command",): [[True, True], [True, True]],
+    }
 
 
 def test_a_folder_that_the_agent_requests_opens_to_its_own_tools(tmp_path: Path) -> None:
