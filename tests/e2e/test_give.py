@@ -234,6 +234,25 @@ def test_the_program_is_the_one_that_sees_this_project(world: World) -> None:
         assert "PNG" not in second.run("cat ~/Downloads/new/shot.png")
 
 
+def test_a_program_that_plants_links_all_the_time_reaches_nothing_outside(world: World) -> None:
+    """It may prevent that it gets the file, and no more. The control is below."""
+    home, target = world.person.home, world.person.home / "target"
+    (home / "new").write_text("content\n")
+    plant = (
+        f"ln -s {target} ~/new; ln -s {target} ~/new/x; rm -rf ~/new; mkdir ~/new; rm -rf ~/new"
+    )
+    world.inside.run(f"while :; do {plant}; done >/dev/null 2>&1 &")
+    for _ in range(10):
+        status, said = world.give(home / "new")
+        if status == Exit.OK:
+            break
+        assert "new\t" in said  # the warden has answered, with the reason
+    assert not target.exists()
+    assert (home / "new").read_text() == "content\n"
+    assert world.person.run("status").returncode == Exit.OK
+    assert world.inside.run("echo alive") == "alive\n"
+
+
 def test_a_link_that_a_program_puts_there_leads_nowhere(tmp_path: Path) -> None:
     """The warden sees all files outside. The control: opened by its path, the link leads there."""
     outside = tmp_path / "outside"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
 from support.agent_programs import (
     AgentProgram,
     ClaudeCode,
@@ -148,3 +150,24 @@ def test_claude_code_reads_nothing_without_the_program_of_a_strict_hook(
     assert REASON in there[1]
     assert ["the text of" in gone[step] for step in (0, 1)] == [not is_refused] * 2, gone
     assert ["the text of" in off[step] for step in (0, 1)] == [True, True], "docs/SYNC.md says so"
+
+
+def test_claude_code_asks_about_unreviewed_changes_once_and_does_nothing_before_an_answer(
+    tmp_path: Path,
+) -> None:
+    """Nobody can answer here, so its first call is refused, with the question as the reason."""
+    with AgentWorld(tmp_path, ["api"]) as world:
+        world.rootsd("approve", "api")
+        api = world.parent / "api"
+        read = Call("Read", {"file_path": str(api / "README.md")})
+        hooked = Connected(ClaudeCode(), world, ("--confine", "claude"))
+        before = world.play(hooked, [read], {}, api).results  # type: ignore[arg-type]
+        baseline = SessionBaseline(os.fsencode(world.directory / "state/confine/claude/0"))
+        baseline.add([os.fsencode(api)])
+        (api / ".envrc").write_text("planted\n")
+        baseline.conclude(SessionEnd.ORDERLY)
+        after = world.play(hooked, [read, read], {}, api).results  # type: ignore[arg-type]
+    asked = "changed .envrc behind the wall"
+    assert ("the text of api" in before[0], asked in before[0]) == (True, False), before
+    assert ("the text of api" in after[0], asked in after[0]) == (False, True), after
+    assert ("the text of api" in after[1], asked in after[1]) == (True, False), after
