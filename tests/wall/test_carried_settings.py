@@ -315,6 +315,8 @@ def test_origin_is_a_new_remote_only_if_there_is_no_other() -> None:
 def test_a_deleted_branch_is_forgotten_with_its_upstream() -> None:
     without = START.replace('[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n', "")
     assert carried(without).changes == {b"branch.main.remote": (), b"branch.main.merge": ()}
+    local = START.replace("remote = origin", "remote = .")
+    assert carried(without, local, local).changes == carried(without).changes
     # It cannot come back with another upstream.
     again = without + '[branch "main"]\nremote = fork\nmerge = refs/heads/main\n'
     assert carried(again, without, without).changes == {}

@@ -268,7 +268,7 @@ def test_a_lock_in_the_git_directory_leads_nowhere_and_the_rest_is_reported(
     assert "branch.new.merge, branch.new.remote" in "".join(said)
 
 
-@pytest.mark.parametrize("kind", ["a second name", "a link", "a large file", "read-only"])
+@pytest.mark.parametrize("kind", ["a second name", "a link", "a large file"])
 def test_a_file_outside_that_is_no_plain_file_is_not_changed(world: World, kind: str) -> None:
     """A backup with hard links would change with it."""
     other = world.main.parent / "other"
@@ -278,18 +278,14 @@ def test_a_file_outside_that_is_no_plain_file_is_not_changed(world: World, kind:
         case "a link":
             world.config.rename(other)
             world.config.symlink_to(other)
-        case "a large file":
-            world.config.write_bytes(world.before + b"# " + b"x" * (300 << 10))
         case _:
-            world.config.chmod(0o444)
+            world.config.write_bytes(world.before + b"# " + b"x" * (300 << 10))
     before = world.config.read_bytes()
     with world.wall() as wall:
         sh(wall, _UPSTREAM, world.main)
         if kind == "a large file":
             assert wall.error_of(f"append('{world.config}')") == "EROFS"
         world.end(wall)
-    if kind == "read-only" and os.geteuid() == 0:
-        return
     assert world.config.read_bytes() == before
 
 

@@ -208,8 +208,8 @@ def _branch(
     if len(keys) != len(unchanged) or not _is_branch(name):
         return ()
     if not inside:
-        default = _default_remote(versions.outside)
-        stays = b"pushremote" not in outside and _single(outside, b"remote") == default
+        same = (_default_remote(versions.outside), b".")
+        stays = b"pushremote" not in outside and _single(outside, b"remote") in same
         return keys if stays or _UPSTREAM.isdisjoint(first) else ()
     is_new = _UPSTREAM.isdisjoint({*first, *outside})
     known = {b"."} | _remotes(versions.first, b"url") & _remotes(versions.outside, b"url")
