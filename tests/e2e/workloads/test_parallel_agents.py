@@ -1,4 +1,4 @@
-"""Twenty agents at once, in worktrees of three repositories, push and see only their own."""
+"""Twenty agents at once, in worktrees of three repositories: each pushes and sees its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from support.isolated_user import Running
 from support.node_packages import TOP
 from support.polling import until
 from support.sizes import Sizes
-from support.workloads import Workplace
+from support.workloads import Workplace, workloads
 
-pytestmark = pytest.mark.needs("user-namespaces", "wall")
+pytestmark = pytest.mark.needs("sshd", "user-namespaces", "wall")
 
 _REPOSITORIES = ("api", "web", "docs")
 _MAKE = """
@@ -26,12 +26,12 @@ cd ~/src
 for repo in api web docs; do
   git init -q $repo; cd $repo; echo $repo > README; git add .; git commit -qm first; cd ..
   git clone -q --bare $repo ~/git/$repo.git
-  git -C $repo remote add origin ~/git/$repo.git
+  git -C $repo remote add origin "ssh://you@127.0.0.1:2222$HOME/git/$repo.git"
 done
 """
 # These are in docs/guide/wall.md.
 _WORKTREE = "git -C ~/src/$repo worktree add ~/src/$repo-$n -b agent-$n"
-_AGENT = "rootsd confine --write ~/git/$repo.git -- "
+_AGENT = "rootsd confine -- "
 # What an agent does once all of them run: `.go` is a named pipe.
 _DAY = """
 set -e
@@ -44,7 +44,8 @@ echo $repo-$n > work; git add work; git commit -qm "work of $repo-$n"; git push 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Workplace]:
     with Workplace(tmp_path) as place:
-        done = place.run_as_person("bash", "-c", _MAKE)
+        server = workloads()["git-push-ssh"].home  # which starts an sshd
+        done = place.run_as_person("bash", "-c", f"cd ~; {server} {_MAKE}")
         assert done.status == 0, done.output
         paths = [str(place.parent / name) for name in _REPOSITORIES]
         place.rootsd("approve", "--yes", *paths)
