@@ -40,6 +40,10 @@ foreign sockets, and injected terminal input. `session.terminal` keeps the user'
 `git.protected`. The kernel drops such a mount when the file is replaced outside; the warden
 notices and mounts it again: see `kernel.covers`.
 
+**Storage.** What programs write outside of roots lies on disk: in layers that all programs of one
+name keep, and in private folders that end with a start. See `kernel.own_storage`. The kernel sets
+no limit for these, so `kernel.disk_room` stops programs before they fill the disk.
+
 **Orders.** The view is data. `core.mount_plan` computes the mounts for a set of roots, and the
 changes between two sets. An owner that knows the roots sends them as `orders`, and gets a report
 after the kernel has applied each one. A warden can also follow a feed by itself, so that a stopped
