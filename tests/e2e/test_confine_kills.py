@@ -32,9 +32,9 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 def remaining_folders(state: Path) -> list[str]:
-    """Return what walls left in their folders. The next start of each removes `run-*`."""
+    """Return what walls left in their folders. The next start removes `run-*`."""
     left = []
-    for slot in (state / "confine").glob("*/*"):
+    for slot in (state / "confine").glob("*/[0-9]*"):
         left += [os.fspath(each) for each in slot.glob("run-*")]
         left += [os.fspath(each) for each in slot.glob("tree/*")]
         assert slot.name == "0", "a warden still has the lock of its folder"
