@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support import preloaded
 from support.person import HANG_GUARD, Person
 from support.polling import until
 
@@ -143,6 +144,9 @@ def test_the_view_and_show_say_which_git_directory_is_included_and_why(person: P
     assert row.split("\t")[1] == "not shown"
     for text in (row, line):
         assert "its checkout is pending; to include it: rootsd approve fix --shared-git" in text
+    words, folder = ("confine", "--", "true"), person.parent / "fix"
+    started = preloaded.run(words, person.environment(), HANG_GUARD, folder)
+    assert "not shown: the git directory of fix: its checkout is pending" in started.stderr
     person.rootsd("approve", "fix", "--shared-git")
     row, line = told()
     assert row.endswith("\twritable\tthe git directory of fix: the approval includes it")

@@ -39,6 +39,7 @@ _STATIC_LACKS = (
     " visible, and git hooks and settings in a root are writable"
 )
 _CLOSED = "git push, ssh and gpg agents, docker, rootsd (--static refuses all sockets outside)"
+_NOT_SHOWN = "not shown"
 _NO_STATIC = f"--static needs Landlock {LANDLOCK_FOR_STATIC} (Linux 6.2), which is missing, too"
 
 
@@ -266,6 +267,15 @@ class StaticWall:
         yield from opened_devices(view.entries)
 
 
+def unshown_git(roots: Iterable[ConfinedRoot], folder: bytes) -> Iterator[str]:
+    """Yield a sentence if the git directory of the root around `folder` is not shown."""
+    for root in roots:
+        if contains(root.path, folder):
+            yield from (
+                f"not shown: {row.reason}" for row in _root_rows(root) if row.kind == _NOT_SHOWN
+            )
+
+
 def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
     """Yield a root, and the git directory outside of it that it uses."""
     kind = ViewEntryKind.READ if root.access is Access.READ else ViewEntryKind.WRITE
@@ -273,7 +283,7 @@ def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
     if root.git_access and (git := shared_git_folder(root.path)) is not None:
         shown, why = kind.value, safe_text(root.git_access)
         if root.shared_git is None:
-            shown = "not shown"
+            shown = _NOT_SHOWN
         elif not contains(root.shared_git, git):
-            shown, why = "not shown", GIT_OUTSIDE_OF_CHECKOUT
+            shown, why = _NOT_SHOWN, GIT_OUTSIDE_OF_CHECKOUT
         yield ViewRow(git, shown, f"the git directory of {safe_label(root.name)}: {why}")

@@ -41,7 +41,7 @@ from rootsd.wall.kernel.warden import (
 )
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 from rootsd.wall.session.daily_work import explain_missing
-from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for
+from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for, unshown_git
 from rootsd.wall.session.kept_names import folder_name, remove_left
 from rootsd.wall.session.messages import (
     PREFIX,
@@ -234,6 +234,8 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)
+    with suppress(FileNotFoundError):
+        _say(options, *unshown_git(roots, os.getcwdb()))
     if start is not None and (sentence := start.sentence(view.entries)):
         print_line(sentence)
     elif not roots:
