@@ -105,8 +105,12 @@ def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: For
     said = project.fail("git push -q origin HEAD:x")
     assert "a program may have set it" in said
     assert str(other) in said
+    shown = project.confine("true", "--show").stderr
+    assert f"git in {project.folder} reaches {forge.url(other)}, after a question" in shown
     project.git("remote", "set-url", "origin", forge.url(project.home / "remote.git"))
     project.succeed("git push -q origin HEAD:x")
+    shown = project.confine("true", "--show").stderr
+    assert f"reaches {forge.url(project.home / 'remote.git')}\n" in shown
     assert project.git("-C", str(other), "branch") == ""
 
 

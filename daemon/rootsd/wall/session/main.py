@@ -251,13 +251,17 @@ def _end(warden: Warden, relay: PushRelay | None) -> list[str]:
     return [*warden.end(), *(relay.end() if relay is not None else ())]
 
 
+def _known_origins() -> bytes:
+    return os.path.dirname(walls_folder()) + _ORIGINS
+
+
 def _start_relay(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> PushRelay | None:
     """Start the relay for git, if the view has one. `own` are the terminals to ask on."""
     if view.push is PushPolicy.OFF:
         return None
     asked = Asked.PERSON if own else Asked.NOBODY
     try:
-        return start_relay(folder, os.path.dirname(walls_folder()) + _ORIGINS, view.push, asked)
+        return start_relay(folder, _known_origins(), view.push, asked)
     except OSError as error:
         raise CannotConfine(f"git cannot be served: {error.strerror}", "--push off") from error
 
@@ -509,6 +513,11 @@ def _show(
     print_line(f"engine: {kind.engine.kind.value}")
     for sentence in view.stays_open:
         print_line(f"open: {sentence}")
+    if view.push is not PushPolicy.OFF:
+        from rootsd.wall.session.origins import describe_origins  # noqa: PLC0415 - only here
+
+        for sentence in describe_origins(roots, _known_origins()):
+            print_line(f"open: {sentence}")
     for part in (*view.closed, *view.left_out):
         print_line(f"closed: {part}")
 

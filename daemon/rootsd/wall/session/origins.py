@@ -21,13 +21,17 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from rootsd.core.access import Access
+from rootsd.core.labels import safe_label
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
+from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.root_news import SeenRoot
 from rootsd.wall.session.outside_program import ProgramOutput
 
 _TIMEOUT_S = 2.0
+_MAX_AT_ONCE = 32
 _MAX_SETTINGS_BYTES = 1 << 20
 _KEYS = rb"^(remote\.origin\.(url|pushurl)|core\.sshcommand|url\..*\.(insteadof|pushinsteadof))$"
 _OF_REPOSITORY = (b"local", b"worktree")
@@ -126,26 +130,20 @@ class OriginRecord:
         self._file = file
 
     def known(self, found: Mapping[SeenRoot, Claim]) -> frozenset[SeenRoot]:
-        """Return the roots whose claim is known, and remember that programs may write them now.
-
-        Call it before programs see the roots.
-        """
-        with self._locked() as before:
-            known = frozenset(
-                root for root, claim in found.items() if _is_known(before, root, claim)
+        """Return the roots whose claim is known. Call it before programs see them."""
+        with self._locked() as claims:
+            return frozenset(
+                root for root, claim in found.items() if _is_known(claims, root, claim)
             )
+
+    def remember(self, found: Mapping[SeenRoot, Claim | None]) -> None:
+        """Remember that programs may write these roots, and the claims that are known."""
+        with self._locked() as before:
             after = dict(before)
             for root, claim in found.items():
-                _add(after, root, claim if root in known else None)
-            self._write(before, after)
-        return known
-
-    def accept(self, root: SeenRoot, claim: Claim) -> None:
-        """Remember a claim that a person has confirmed."""
-        with self._locked() as before:
-            after = dict(before)
-            _add(after, root, claim)
-            self._write(before, after)
+                _add(after, root, claim)
+            if after != before:
+                replace_record(self._file, KnownOrigins(after))
 
     @contextmanager
     def _locked(self) -> Iterator[dict[bytes, tuple[Claim, ...]]]:
@@ -157,11 +155,20 @@ class OriginRecord:
         finally:
             os.close(lock)
 
-    def _write(
-        self, before: Mapping[bytes, tuple[Claim, ...]], after: Mapping[bytes, tuple[Claim, ...]]
-    ) -> None:
-        if after != before:
-            replace_record(self._file, KnownOrigins(after))
+
+def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:
+    """Yield a sentence about each origin that programs reach in these roots."""
+    seen = [
+        SeenRoot(root.path, root.access, shared_git_folder(root.path) if root.shared_git else None)
+        for root in roots
+    ]
+    found = find_origins(seen, os.environb)
+    claims = {root: origin.claim for root, origin in found.items() if origin.rights(root.access)}
+    known = OriginRecord(record).known(claims)
+    for root in claims:
+        asks = "" if root in known else ", after a question: a program may have set this"
+        where = ", ".join(safe_label(each, None) for each in found[root].words())
+        yield f"git in {safe_label(root.path, None)} reaches {where}{asks}"
 
 
 def find_origins(
@@ -170,9 +177,13 @@ def find_origins(
     """Ask git for the origin of each root that is a repository. All others are left out."""
     clean = without_repository(environment)
     folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
-    asked = {folder: _ask(folder, clean) for folder in {*folders.values()}}
-    end = time.monotonic() + _TIMEOUT_S
-    answers = {folder: _answer(git, end) for folder, git in asked.items()}
+    answers: dict[bytes, list[tuple[bytes, bytes, bytes]] | None] = {}
+    waiting = sorted({*folders.values()})
+    while waiting:
+        batch, waiting = waiting[:_MAX_AT_ONCE], waiting[_MAX_AT_ONCE:]
+        asked = {folder: _ask(folder, clean) for folder in batch}
+        end = time.monotonic() + _TIMEOUT_S
+        answers |= {folder: _answer(git, end) for folder, git in asked.items()}
     return {
         root: _origin_of(answers[folder], environment)
         for root, folder in folders.items()

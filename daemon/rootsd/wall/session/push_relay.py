@@ -317,6 +317,7 @@ class _Relay:
         nothing = self._origins_of.Claim()
         claims = {root: found[root].claim if root in found else nothing for root in roots}
         known = self._record.known(claims)
+        self._record.remember({root: claims[root] if root in known else None for root in roots})
         kept = {root: each for root, each in self._origins.items() if root in self._shown}
         self._origins = {**kept, **found}
         self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
@@ -359,7 +360,7 @@ class _Relay:
             self._begin(client, grant)
 
     def _accept(self, client: _Client, grant: _Grant) -> None:
-        self._record.accept(grant.root, grant.origin.claim)
+        self._record.remember({grant.root: grant.origin.claim})
         self._known |= {grant.root}
         self._begin(client, grant)
 
@@ -459,9 +460,9 @@ class _Relay:
         elif answer:
             question.do()
         else:
-            why = "the answer was no"
+            why = "The answer was no"
             if answer is None:
-                why = f"there is no terminal to ask on; try: {question.remedy}"
+                why = f"There is no terminal to ask on; try: {question.remedy}"
             question.client.reply(_FAILED, f"refused: {question.text} {why}")
             self._drop(question.client)
 
