@@ -27,73 +27,25 @@ from rootsd.disk.git_settings import read_settings
 from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import read_small
 from rootsd.wall.view.default_view import SYSTEM
+from rootsd.wall.view.known_settings import (
+    CACHE_VARIABLES,
+    GIT_FILES,
+    GIT_SETTINGS,
+    INSTALLED_BESIDE,
+    LOGINS,
+    OWN_PROGRAM_FOLDERS,
+    PART_VARIABLES,
+    PROGRAM_FOLDERS,
+    PROGRAM_PARTS,
+    SETTINGS,
+    SETTINGS_VARIABLES,
+    SHELL_SETTINGS,
+    TOOL_VARIABLES,
+    WIDE,
+)
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 from rootsd.wall.view.token_files import find_moved_token_files
 
-# A variable, where its tool usually lies, and what is in that folder. A variable that names
-# another folder shows it only if that is there, too.
-_TOOLS = """
-    NVM_DIR .nvm nvm.sh | FNM_DIR .fnm node-versions | VOLTA_HOME .volta tools
-    NODENV_ROOT .nodenv versions | PYENV_ROOT .pyenv libexec/pyenv
-    RBENV_ROOT .rbenv libexec/rbenv | JENV_ROOT .jenv libexec/jenv
-    GOENV_ROOT .goenv libexec/goenv | RUSTUP_HOME .rustup toolchains
-    GOROOT - pkg/tool | BUN_INSTALL .bun bin/bun | DENO_INSTALL .deno bin/deno
-    PNPM_HOME .local/share/pnpm pnpm | SDKMAN_DIR .sdkman candidates | JAVA_HOME - bin/java
-    ASDF_DIR .asdf asdf.sh | ASDF_DATA_DIR .asdf installs | RYE_HOME .rye shims
-    MISE_DATA_DIR .local/share/mise installs | PIPX_HOME .local/share/pipx venvs
-    CONDA_PREFIX miniconda3 conda-meta | MAMBA_ROOT_PREFIX miniforge3 conda-meta
-    PIXI_HOME .pixi bin/pixi | DOTNET_ROOT .dotnet dotnet | OPAMROOT .opam opam-init
-    ELAN_HOME .elan toolchains | JULIAUP_DEPOT_PATH .juliaup juliaup.json
-    ZSH .oh-my-zsh oh-my-zsh.sh | FLUTTER_ROOT - bin/flutter | ANDROID_HOME - platform-tools
-    HOMEBREW_PREFIX .linuxbrew bin/brew | VIRTUAL_ENV - pyvenv.cfg
-"""
-# Of these, only parts are shown, because logins lie beside them.
-_PARTS = """
-    CARGO_HOME .cargo bin env | GOPATH go bin | N_PREFIX - bin lib include share n
-    NPM_CONFIG_PREFIX .npm-global bin lib | PYTHONUSERBASE - bin lib | COMPOSER_HOME - vendor
-    GEM_HOME - bin gems specifications extensions
-"""
-_CACHE_PARTS = "CARGO_HOME .cargo registry git | GOPATH go pkg"
-_SETTINGS_PARTS = "CARGO_HOME .cargo config.toml | ZDOTDIR - .zshenv .zprofile .zshrc .zlogin"
-_PROGRAMS = b".local/bin bin".split()
-_PROGRAM_FOLDERS = frozenset(b"bin sbin shims scripts libexec condabin tools cmd".split())
-_INSTALLED = b"pyvenv.cfg lib lib64 libexec share node_modules jbr jre include".split()
-_WITH_PROGRAMS = frozenset(b"bin sbin lib libexec node_modules".split())
-
-# In these files of an installation, tools keep logins.
-_LOGINS = b"""
-    etc/npmrc etc/gemrc etc/pip.conf pip.conf conf/settings.xml gradle.properties init.d .condarc
-    condarc rc auth.ini
-""".split()
-
-_GIT_SETTINGS = b".gitconfig .config/git/config".split()
-_SHELL_SETTINGS = b"""
-    .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin
-    .kshrc .config/zsh/.zshrc .config/zsh/.zshenv .config/fish/config.fish
-""".split()
-_SETTINGS = b"""
-    .config/git .config/uv .config/mise .config/fish .config/pip .config/go/env .config/pypoetry
-    .config/jj .config/tmux/tmux.conf .config/bat .config/direnv .config/ruff .config/starship.toml
-    .config/pnpm .config/nvim .oh-my-zsh/custom .vim/vimrc
-    .inputrc .vimrc .tmux.conf .editorconfig .gitignore .gitignore_global .gitattributes
-    .gitmessage .pip/pip.conf .cargo/config.toml .cargo/config .gradle/gradle.properties
-    .gradle/init.gradle .condarc .mambarc .gemrc .irbrc .npmrc .yarnrc .yarnrc.yml .m2/settings.xml
-    .bunfig.toml .bash_logout .zlogout .p10k.zsh .dircolors .wgetrc .curlrc .screenrc .nanorc
-    .hgrc .jjconfig.toml .tool-versions .asdfrc .nvmrc .node-version .python-version .ruby-version
-    .default-npm-packages .clang-format .pylintrc .flake8 .ripgreprc .Rprofile .psqlrc .sqliterc
-    .gdbinit .lldbinit .pdbrc .selected_editor .mavenrc .sbtopts .mise.toml
-""".split()
-_WIDE = frozenset(
-    b""".config .cargo .local .local/share .local/state .cache .var .claude .codex .cursor .gemini
-    .qwen .copilot .vscode .vscode-server Documents Desktop Downloads Pictures Music Videos Public
-    Templates Library snap src work projects code dev git repos""".split()
-)
-_GIT_FILES = frozenset(
-    (
-        "core.hookspath", "core.excludesfile", "core.attributesfile", "commit.template",
-        "init.templatedir", "gpg.ssh.allowedsignersfile", "blame.ignorerevsfile", "mailmap.file",
-    )
-)  # fmt: skip
 _SOURCE = frozenset((b"source", b".", b"\\."))
 _BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
 _SYSTEM = frozenset(SYSTEM)
@@ -191,7 +143,7 @@ class _Finder:
 
     def add_base(self, base: Iterable[ViewEntry]) -> None:
         """Add the entries that every person has, and what those lead to that are links."""
-        for name in (*_SETTINGS, *_SHELL_SETTINGS, *_GIT_SETTINGS):
+        for name in (*SETTINGS, *SHELL_SETTINGS, *GIT_SETTINGS):
             path = self._home + b"/" + name
             real = final_path(path)
             usual = os.path.basename(name).lstrip(b".")
@@ -213,7 +165,7 @@ class _Finder:
 
     def add_tools(self) -> None:
         """Add the folders of tools, or parts of them, that variables name."""
-        for variable, usual, *marks in _rows(_TOOLS):
+        for variable, usual, *marks in _rows(TOOL_VARIABLES):
             if (place := self._moved(variable, usual)) is not None:
                 named_by = f"variable {text_of(variable)}"
                 if any(os.path.exists(place + b"/" + mark) for mark in marks):
@@ -222,9 +174,9 @@ class _Finder:
                     why = "it does not look like a folder of this tool"
                     self._leave_out(place, named_by, why)
         for table, add in (
-            (_PARTS, self._add_tool),
-            (_CACHE_PARTS, self._add_cache),
-            (_SETTINGS_PARTS, self._add_shell_settings),
+            (PART_VARIABLES, self._add_tool),
+            (CACHE_VARIABLES, self._add_cache),
+            (SETTINGS_VARIABLES, self._add_shell_settings),
         ):
             for variable, usual, *parts in _rows(table):
                 if (place := self._moved(variable, usual)) is not None:
@@ -250,14 +202,14 @@ class _Finder:
     def add_programs(self) -> None:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
-        usual = [self._home + b"/" + name for name in _PROGRAMS]
+        usual = [self._home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
         for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
             real = final_path(folder) if folder.startswith(b"/") else b"/usr"
             is_known = self._is_shown(real)  # of these, only the usual ones have links out
             if _is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
                 continue
             files = [*islice(_files_below(folder), _MAX_NAMES + 1)]
-            if not is_known and os.path.basename(folder) not in _PROGRAM_FOLDERS:
+            if not is_known and os.path.basename(folder) not in PROGRAM_FOLDERS:
                 self._refuse(folder, "PATH", "its name does not say that only programs are in it")
             elif not is_known and len(files) > _MAX_NAMES:
                 self._refuse(folder, "PATH", _TOO_MANY)
@@ -300,22 +252,22 @@ class _Finder:
         parts = program.split(b"/")
         start = self._home.count(b"/") + 1 if contains(self._home, program) else 2
         for at in range(start, len(parts) - 1):
-            if parts[at] in _WITH_PROGRAMS:
+            if parts[at] in PROGRAM_PARTS:
                 top = b"/".join(parts[:at])
-                is_whole = at > start and any(os.path.exists(top + b"/" + n) for n in _INSTALLED)
-                inside = top[len(self._home) + 1 :]
-                return top if is_whole and inside not in _WIDE else top + b"/" + parts[at]
+                beside = (os.path.exists(top + b"/" + name) for name in INSTALLED_BESIDE)
+                is_wide = at == start or top[len(self._home) + 1 :] in WIDE
+                return top if not is_wide and any(beside) else top + b"/" + parts[at]
         return program
 
     # Settings
 
     def add_settings(self) -> None:
         """Add the settings without secrets, and the files that they name."""
-        for name in _GIT_SETTINGS:
+        for name in GIT_SETTINGS:
             self._add_git_settings(self._home + b"/" + name, "settings of git", name)
-        for name in _SHELL_SETTINGS:
+        for name in SHELL_SETTINGS:
             self._add_shell_settings(self._home + b"/" + name, "settings of shells", name)
-        for name in _SETTINGS:
+        for name in SETTINGS:
             self._add_setting(self._home + b"/" + name, "settings", name)
 
     def _add_git_settings(
@@ -330,7 +282,7 @@ class _Finder:
             by = f"git's {safe_label(setting)}"
             if setting == "include.path" or setting.startswith("includeif."):
                 self._add_git_settings(file, by, depth=depth - 1)
-            elif setting in _GIT_FILES and file != os.path.dirname(path) + b"/":
+            elif setting in GIT_FILES and file != os.path.dirname(path) + b"/":
                 self._add_setting(file, by)
             elif setting.startswith("alias.") and value.startswith((b"!/", b"!~/", b"!$HOME/")):
                 self._add_setting(self._expanded(value[1:].split()[0]), by)
@@ -430,7 +382,7 @@ class _Finder:
             self._leave_out(path, named_by, "it holds a project")
             return None
         self._show(place, named_by, kind if os.path.isdir(place) else ViewEntryKind.READ)
-        logins = (name for name in _LOGINS if os.path.exists(place + b"/" + name))
+        logins = (name for name in LOGINS if os.path.exists(place + b"/" + name))
         for name in (*filter(is_secret_name, names), *logins):
             self._hide(place + b"/" + name, named_by, "its name sounds like secrets")
         return place
@@ -503,7 +455,7 @@ class _Finder:
         if contains(real, self._home):
             return "it holds the home folder", "--read FOLDER"
         inside = real[len(self._home) + 1 :] if contains(self._home, real) else b""
-        if inside in _WIDE:
+        if inside in WIDE:
             return "it holds more than tools or settings", "--read FOLDER"
         read = f"--read {_short(real, self._home)}"
         judged = inside or real
