@@ -69,7 +69,7 @@ TOOLCHAINS = b"""
     .npm-global .yarn .config/yarn/global .bun .deno .pyenv .rye .pixi miniconda3 miniforge3
     anaconda3 .conda .rbenv .rvm .gem/ruby .cargo .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup
     .opam .juliaup .nix-profile .codex/packages .fzf .oh-my-zsh .elan .krew/bin .krew/store
-    .linuxbrew
+    .linuxbrew .virtualenvs
     .vim/autoload .vim/bundle .vim/colors .vim/ftdetect .vim/ftplugin .vim/indent .vim/pack
     .vim/plugged .vim/plugin .vim/syntax .local/share/nvim/lazy .local/share/nvim/mason
     .local/share/nvim/site/autoload .local/share/nvim/site/pack

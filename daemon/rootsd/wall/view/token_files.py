@@ -38,11 +38,16 @@ TOKEN_FILES: dict[str, bytes] = {
         .bun/.npmrc .bun/install/global/.npmrc .local/share/pnpm/.npmrc .npm/.npmrc
         .nvm/.npmrc .local/share/pnpm/rc .local/share/pnpm/auth.ini""",
     "pip": b""".pyenv/versions/*/pip.conf .pyenv/versions/*/envs/*/pip.conf
+        .virtualenvs/*/pip.conf
         .local/share/virtualenvs/*/pip.conf .local/share/pipx/venvs/*/pip.conf
         .local/share/uv/tools/*/pip.conf .local/share/mise/installs/python/*/pip.conf
         .asdf/installs/python/*/pip.conf .rye/py/*/pip.conf .rye/self/pip.conf
         miniconda3/pip.conf miniforge3/pip.conf anaconda3/pip.conf miniconda3/envs/*/pip.conf
         miniforge3/envs/*/pip.conf anaconda3/envs/*/pip.conf""",
+    # Its hooks set variables.
+    "virtualenvwrapper": b"""
+        .virtualenvs/*activate .virtualenvs/*/bin/preactivate .virtualenvs/*/bin/postactivate
+        .virtualenvs/*/bin/predeactivate .virtualenvs/*/bin/postdeactivate""",
     "RubyGems": b""".rbenv/versions/*/etc/gemrc .rvm/rubies/*/etc/gemrc
         .local/share/mise/installs/ruby/*/etc/gemrc .asdf/installs/ruby/*/etc/gemrc""",
     "Gradle and Maven": b""".sdkman/candidates/maven/*/conf/settings.xml
