@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from rootsd.core.record import to_line
 from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
+from rootsd.wall.session import git_inside
 from rootsd.wall.session.push_relay import NO, YES, Asked, PushRelay, start_relay
 from support.polling import until
 
@@ -351,6 +353,77 @@ def test_the_status_of_ssh_reaches_git(relayed: Relayed, api: SeenRoot) -> None:
     assert relayed.ssh(*_PORT, _HOST, _PULL) == ("3", "")
     (relayed.folder / "then").write_text("kill -9 $$")
     assert relayed.ssh(*_PORT, _HOST, _PULL) == ("137", "")
+
+
+# What git starts inside
+
+
+def client_words(relayed: Relayed, command: str = _PULL) -> list[str]:
+    address = os.fsdecode(relayed.relay.entry.target)
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        git_inside.__file__,
+        address,
+        "ssh",
+        *_PORT,
+        _HOST,
+        command,
+    ]
+
+
+def test_what_git_sends_arrives_and_comes_back_whole(relayed: Relayed, api: SeenRoot) -> None:
+    (relayed.folder / "then").write_text("cat; echo end >&2; exit 5\n")
+    sent = os.urandom(5 << 20)
+    done = subprocess.run(
+        client_words(relayed), input=sent, capture_output=True, timeout=_HANG_GUARD_S, check=False
+    )
+    assert (done.returncode, done.stderr) == (5, b"end\n")
+    assert done.stdout == sent
+
+
+def test_ssh_ends_if_nobody_reads_any_more(relayed: Relayed, api: SeenRoot) -> None:
+    pid = relayed.folder / "pid"
+    (relayed.folder / "then").write_text(f"echo $$ > {pid}; exec cat /dev/zero\n")
+    with subprocess.Popen(
+        client_words(relayed), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as client:
+        assert client.stdout is not None
+        assert len(client.stdout.read(1 << 20)) == 1 << 20
+        assert is_alive(int(pid.read_text())), "the control: it waits for its reader"
+        client.stdout.close()
+        assert client.wait(_HANG_GUARD_S) == 141
+    until(lambda: not is_alive(int(pid.read_text())))
+
+
+def test_ctrl_c_ends_the_client_and_ssh_without_a_word(relayed: Relayed, api: SeenRoot) -> None:
+    pid = relayed.folder / "pid"
+    (relayed.folder / "then").write_text(f"echo $$ > {pid}; echo; exec sleep 1000\n")
+    with subprocess.Popen(
+        client_words(relayed), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as client:  # fmt: skip
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"\n"
+        client.send_signal(signal.SIGINT)
+        assert client.communicate(timeout=_HANG_GUARD_S) == (b"", b"")
+        assert client.returncode == -signal.SIGINT
+    until(lambda: not is_alive(int(pid.read_text())))
+
+
+def test_a_refusal_names_an_option(relayed: Relayed, api: SeenRoot) -> None:
+    done = subprocess.run(
+        client_words(relayed, "id"), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 255
+    assert b"try: rootsd confine --ssh-agent" in done.stderr
+    relayed.relay.end()
+    done = subprocess.run(
+        client_words(relayed), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 255
+    assert b"the relay for git outside has ended" in done.stderr
 
 
 @pytest.mark.parametrize(

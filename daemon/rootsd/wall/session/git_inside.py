@@ -10,6 +10,7 @@ starts at each fetch.
 """
 
 import os
+import signal
 import socket
 import sys
 from contextlib import suppress
@@ -73,4 +74,5 @@ def _say(text: bytes) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(main(*sys.argv[1:]))

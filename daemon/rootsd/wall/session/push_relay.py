@@ -261,6 +261,7 @@ class _Relay:
 
     def end(self) -> None:
         """End all that runs, and tell the owner what was refused."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come on top of the owner's end
         for client in [*self._clients]:
             self._drop(client)
         shown = [_shown(each) for each in dict.fromkeys(self._refused)]
