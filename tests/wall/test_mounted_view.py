@@ -37,6 +37,9 @@ class FakeSettings:
 
     names = FakeNames()
 
+    def __init__(self) -> None:
+        self.more = os.eventfd(0)
+
 
 class FakeTree:
     """A tree that cannot show or cover the `failing` roots."""

@@ -374,6 +374,37 @@ def test_a_new_remote_is_no_upstream_and_one_named_elsewhere_is_no_new_remote(
     assert "branch.new.remote, remote.fork.fetch, remote.fork.url" in said
 
 
+def test_a_remote_that_a_program_added_is_never_one_from_before_the_session(
+    world: World,
+) -> None:
+    """Not even after the copy was removed and made again."""
+    with world.wall() as wall:
+        sh(wall, f"{_NEW_REMOTE}; git config a.b c", world.main)
+        until(lambda: world.outside("remote.new.url") != "")
+        sh(wall, "rm $(readlink .git/config)", world.main)
+        for number in range(2):
+            git("config", "user.note", str(number), cwd=world.main)
+            note = "readlink .git/config >/dev/null && git config user.note"
+            until(lambda: sh(wall, note, world.main) == str(number))  # noqa: B023
+        wall.order(OrderKind.SET)
+        wall.order(OrderKind.SET, world.root())
+        sh(wall, _UPSTREAM.replace("origin", "new"), world.main)
+        said = world.end(wall)
+    assert "branch.new.merge, branch.new.remote" in "".join(said)
+    assert world.outside("branch.new.remote") == ""
+
+
+def test_many_changes_are_carried_over_part_by_part(world: World) -> None:
+    for number in range(40):
+        for key, value in ("remote", "origin"), ("merge", "refs/heads/x"):
+            git("config", f"branch.b{number}.{key}", value, cwd=world.main)
+    with world.wall() as wall:
+        script = "for n in $(seq 0 39); do git config --remove-section branch.b$n; done"
+        sh(wall, f"cp .git/config d0/c; {script}; sed -i /x/d d0/c", world.main)
+        assert world.end(wall) == []
+    assert "[branch" not in world.config.read_text()
+
+
 def test_a_sparse_checkout_is_carried_over_without_settings_of_a_worktree(world: World) -> None:
     apart = world.main / ".git" / "config.worktree"
     with world.wall() as wall:

@@ -94,6 +94,17 @@ def carry_over(versions: Versions) -> Carried:
     return Carried(in_order, tuple(sorted(kept)))
 
 
+def first_sections(changes: Settings, limit: int) -> Settings:
+    """Return the first changes, but all of a section, or none."""
+    part: dict[bytes, tuple[bytes, ...]] = {}
+    last = (b"", b"")
+    for key, values in changes.items():
+        if len(part) >= limit and _section_of(key) != last:
+            break
+        part[key], last = values, _section_of(key)
+    return part
+
+
 def differing(before: Settings, after: Settings) -> Iterator[bytes]:
     """Yield the keys that two versions do not have with the same values."""
     for key in dict.fromkeys((*before, *after)):

@@ -27,7 +27,7 @@ from rootsd.wall.git.system_git import ask_git
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _TIMEOUT_S = 10.0  # git reads no file here that could keep it waiting
-_MAX_EDITS = 128
+_MAX_EDITS = 256
 _LOCK = b".lock"
 _CONFIG, _MODULES = b"config", b"/modules/"
 _VARIABLES = {

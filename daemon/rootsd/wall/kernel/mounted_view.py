@@ -93,6 +93,7 @@ class MountedView:
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
+        self._events.register(self._tree.settings.more, select.EPOLLIN)
         for names in (self._tree.names, self._tree.worktree_names, self._tree.settings.names):
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)

@@ -26,6 +26,7 @@ from rootsd.wall.git.carried_settings import (
     Versions,
     carry_over,
     differing,
+    first_sections,
     named_remotes,
 )
 from rootsd.wall.git.facts import Fact, FactKind
@@ -51,7 +52,8 @@ CONFIG, WORKTREE_CONFIG = SETTINGS
 _PER_WORKTREE = b"extensions.worktreeconfig"
 _USUAL = (b".git/config", CONFIG)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-_MAX_RENEWALS = 3
+_MAX_RENEWALS, _MAX_LOOKS = 3, 4096
+_MAX_CARRIED = 32  # keys at once: to remove one takes a call of git
 _OTHERS = b"others that git could not read"
 _SIZE = b"mode=0700,size=64m,nr_inodes=64k"
 
@@ -63,7 +65,8 @@ class _Copy:
     of the copy, and `link` leads there. `first` is the file at the start, `equal` the one that the
     copy was made from, or last carried over to, and `newer` one that is not in the copy yet.
     To `first`, what a person adds later is added. `seen` is the copy when it was compared last,
-    `kept` the keys that stayed in it, and `is_behind` says that the file outside may need more.
+    `kept` the keys that stayed in it, and `carried` those that did not. `is_behind` says that the
+    file outside may need more, and `is_partly_carried` that it does.
     """
 
     def __init__(self) -> None:
@@ -82,7 +85,8 @@ class _Copy:
         self.link = self.first = self.equal = self.seen = b""
         self.newer: bytes | None = None
         self.kept: tuple[bytes, ...] = ()
-        self.is_behind = False
+        self.carried: set[bytes] = set()
+        self.is_behind = self.is_partly_carried = False
 
     @property
     def name(self) -> bytes:
@@ -113,6 +117,8 @@ class PrivateSettings:
         self._home = home
         self._top = -1
         self._copies: dict[bytes, _Copy] = {}  # by the path of the file outside
+        self.more = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """Readable if `carry_over` has more to do."""
         self._due: set[bytes] = set()  # copies that `carry_over` has to look at
         self._told: dict[bytes, list[bytes]] = {}  # what `kept` has yielded, by root
 
@@ -153,23 +159,45 @@ class PrivateSettings:
         self.names.watch(root + b"/" + path, names)
 
     def carry_over(self, shown: Collection[bytes]) -> None:
-        """Carry over what has changed, also for the last time in roots that are not `shown`."""
-        changed = {*(self.names.changed() or ()), *self._due}
-        self._due.clear()
-        for place, copy in self._copies.items():
+        """Carry over what has changed, also for the last time in roots that are not `shown`.
+
+        A revoke waits meanwhile. So this looks at one copy, and `more` is readable if there are
+        others. If no root is shown, it looks at all.
+        """
+        hidden = (
+            place
+            for place, copy in self._copies.items()
+            if copy.folder >= 0 and copy.root not in shown
+        )
+        self._due.update(self.names.changed() or (), hidden)
+        for _ in range(_MAX_LOOKS):
+            if not self._due:
+                break
+            copy = self._copies[place := self._due.pop()]
             if copy.folder < 0:
                 continue
-            is_shown = copy.root in shown
-            if place in changed or not is_shown:
-                if copy.newer is not None:
-                    self._renew(copy)
-                try:
-                    self._carry(copy)
-                except (OSError, BadSettings):
-                    copy.kept = (*(each for each in copy.kept if each != _OTHERS), _OTHERS)
-            if not is_shown:
+            self._look(copy)
+            if copy.is_partly_carried:
+                self._due.add(place)
+            elif copy.root not in shown:
                 self.names.forget(place)
                 copy.hide()
+            if shown:
+                break
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.more)
+        if self._due and shown:
+            os.eventfd_write(self.more, 1)
+
+    def _look(self, copy: _Copy) -> None:
+        if copy.newer is not None:
+            self._renew(copy)
+        try:
+            self._carry(copy)
+        except BadSettings:
+            copy.kept = (*(each for each in copy.kept if each != _OTHERS), _OTHERS)
+        except OSError:
+            pass  # the file outside is gone, or cannot be written
 
     def kept(self) -> Iterator[Fact]:
         """Yield what is new about settings that programs changed and that stay inside.
@@ -180,7 +208,8 @@ class PrivateSettings:
         for copy in self._copies.values():
             where = b"" if copy.path in _USUAL else b" in " + copy.path
             by_root.setdefault(copy.root, []).extend(key + where for key in copy.kept)
-        for root, keys in by_root.items():
+        for root in {**self._told, **by_root}:
+            keys = by_root.get(root, [])
             if keys != self._told.get(root, []):
                 self._told[root] = keys
                 yield Fact(FactKind.SETTINGS, root, b", ".join(keys))
@@ -195,7 +224,11 @@ class PrivateSettings:
         copy.identity = found.st_dev, found.st_ino
 
     def _make(self, copy: _Copy, content: bytes) -> None:
-        """Make a copy, and a link to it. Raises OSError."""
+        """Make a copy, and a link to it. Raises OSError.
+
+        If programs removed an earlier one, what they have added since is still not the person's.
+        """
+        first, carried = copy.first, copy.carried
         copy.forget()
         name = os.urandom(8).hex().encode()
         os.mkdir(name, 0o700, dir_fd=self._top)
@@ -203,7 +236,8 @@ class PrivateSettings:
         with open(os.open(copy.name, _NEW, 0o600, dir_fd=inside), "wb") as file:
             file.write(content)
         copy.inside = inside
-        copy.first = copy.equal = copy.seen = content
+        copy.equal = copy.seen = content
+        copy.first, copy.carried = first or content, carried
         copy.link = self._base + b"/" + name
         os.symlink(b"/".join((PLACE, name, copy.name)), copy.link)
 
@@ -235,14 +269,16 @@ class PrivateSettings:
         of_person = {
             key: outside[key]
             for key in differing(equal, outside)
-            if key in outside and outside[key] not in (inside.get(key), seen.get(key))
+            if key in outside
+            and key not in copy.carried
+            and outside[key] not in (inside.get(key), seen.get(key))
         }
         copy.first = edit_settings(copy.first, of_person, self._base)
         return edit_settings(newer, changes, self._base)
 
     def _carry(self, copy: _Copy) -> None:
         """Change the file outside as its copy allows. Raises OSError and BadSettings."""
-        content = copy.now()
+        content, copy.is_partly_carried = copy.now(), False
         is_seen = content == copy.seen and not copy.is_behind
         if content is None or (is_seen and not _sets_worktrees_apart(content)):
             return
@@ -256,14 +292,18 @@ class PrivateSettings:
             named = named_remotes(settings_of_user(self._home))
             versions = versions._replace(named=frozenset(named))
         changes, kept = carry_over(versions)
-        if changes:
-            text = edit_settings(outside, changes, self._base)
+        part = first_sections(changes, _MAX_CARRIED)
+        copy.kept = tuple(sorted((*kept, *changes)))
+        if part:
+            text = edit_settings(outside, part, self._base)
             if not replace_content(copy.folder, copy.name, outside, text):
-                copy.kept = tuple(sorted((*kept, *changes)))
                 return  # git outside writes at this moment
+            copy.carried |= part.keys()
             if outside == copy.equal:
                 copy.equal = text
-        copy.kept, copy.is_behind = kept, False
+        copy.is_partly_carried = len(part) < len(changes)
+        if not copy.is_partly_carried:
+            copy.kept, copy.is_behind = kept, False
 
     def _with_sparse(self, copy: _Copy, versions: Versions) -> Settings:
         """Return the settings inside, with those of a sparse checkout that git keeps apart.
