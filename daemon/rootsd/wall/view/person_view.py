@@ -171,17 +171,19 @@ class _Finder:
                 if any(os.path.exists(place + b"/" + mark) for mark in marks):
                     self._add(place, named_by, ViewEntryKind.TOOLS)
                 else:
-                    why = "it does not look like a folder of this tool"
-                    self._leave_out(place, named_by, why)
-        for table, add in (
-            (PART_VARIABLES, self._add_tool),
-            (CACHE_VARIABLES, self._add_cache),
-            (SETTINGS_VARIABLES, self._add_shell_settings),
-        ):
-            for variable, usual, *parts in _rows(table):
-                if (place := self._moved(variable, usual)) is not None:
-                    for part in parts:
-                        add(place + b"/" + part, f"variable {text_of(variable)}")
+                    self._leave_out(place, named_by, "it does not look like a folder of this tool")
+        for path, named_by in self._moved_parts(PART_VARIABLES):
+            self._add(path, named_by, ViewEntryKind.TOOLS)
+        for path, named_by in self._moved_parts(CACHE_VARIABLES):
+            self._add(path, named_by, ViewEntryKind.CACHE)
+        for path, named_by in self._moved_parts(SETTINGS_VARIABLES):
+            self._add_shell_settings(path, named_by)
+
+    def _moved_parts(self, table: str) -> Iterator[tuple[bytes, str]]:
+        for variable, usual, *parts in _rows(table):
+            if (place := self._moved(variable, usual)) is not None:
+                for part in parts:
+                    yield place + b"/" + part, f"variable {text_of(variable)}"
 
     def _moved(self, variable: bytes, usual: bytes) -> bytes | None:
         """Return the folder that a variable names, if it is not the usual one or visible anyway.
@@ -230,7 +232,8 @@ class _Finder:
         self._done.add(path)
         if not self._is_shown(path):
             program = safe_label(os.path.basename(path))
-            self._add_tool(self._installation(path), f"the program {program}")
+            where = self._installation(path)
+            self._add(where, f"the program {program}", ViewEntryKind.TOOLS)
         if os.path.islink(path):
             target = os.path.join(os.path.dirname(path), os.readlink(path))
             self._add_program(os.path.normpath(target), depth - 1)
@@ -342,7 +345,8 @@ class _Finder:
         else:
             self._leave_out(path, named_by, "programs get a copy without the lines with secrets")
             reason = f"{named_by}; a copy without the lines with secrets"
-            self._entries[path] = ViewEntry(path, ViewEntryKind.COPY, reason, content=clean)
+            copy = ViewEntry(path, ViewEntryKind.COPY, reason, content=clean)
+            self._entries.setdefault(path, copy)
         return clean
 
     def _is_clean(self, path: bytes) -> bool:
@@ -358,12 +362,6 @@ class _Finder:
         path = b"/" + os.path.normpath(path).lstrip(b"/") if path.startswith(b"/") else b""
         is_inside = self._alias != b"/" and contains(self._alias, path)
         return self._home + path[len(self._alias) :] if is_inside else path
-
-    def _add_tool(self, path: bytes, named_by: str) -> None:
-        self._add(path, named_by, ViewEntryKind.TOOLS)
-
-    def _add_cache(self, path: bytes, named_by: str) -> None:
-        self._add(path, named_by, ViewEntryKind.CACHE)
 
     def _add(
         self, path: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ
