@@ -187,8 +187,8 @@ HOMES = [
             ".oh-my-zsh/oh-my-zsh.sh": "x", ".oh-my-zsh/custom/a.zsh": "export A_TOKEN=SECRET\n",
         },
         visible=[".bashrc", ".bash_aliases", ".cargo/env", ".oh/lib.sh", ".oh/more.sh",
-                 ".localrc", ".oh-my-zsh/oh-my-zsh.sh"],
-        hidden=[".secrets.sh", ".work_tokens", ".oh-my-zsh/custom/a.zsh"],
+                 ".localrc", ".oh-my-zsh/oh-my-zsh.sh", ".oh-my-zsh/custom/a.zsh"],
+        hidden=[".secrets.sh", ".work_tokens"],
     ),
     Home(
         "tokens in shell settings",

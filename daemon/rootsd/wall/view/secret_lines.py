@@ -56,6 +56,10 @@ _NO_SECRET = rb"""(?ix)
 _PLACE = rb"(?i).*(?:file|path|dir|folder|sock|home|command|cmd|program|helper|timeout)"
 _LITERAL = rb"""["']?(?=[^\s"']*\d)[\w+/=.~!@%^&*-]{8,}["']?[\s,;)}]*(?:\#.*)?"""
 _COMMENTS = (b"#", b";")
+_SHELL_WORDS = (
+    b"export ", b"alias ", b"declare ", b"typeset ", b"setenv ", b"set -x", b"set -gx", b"set -Ux"
+)  # fmt: skip
+_NOTHING = b":\n"
 _OPEN_ENDS = (b"\\", b"|", b">", b"(", b"[", b"{", b"|-", b">-")
 _PRIVATE_KEY = b"PRIVATE KEY"
 
@@ -64,7 +68,8 @@ def without_secrets(text: bytes) -> bytes | None:
     """Return `text` without the lines that hold secrets; the same text if there are none.
 
     The result is None if what is left may hold a part of one. In an XML element, only the value is
-    left out. If a heading such as `[url "https://TOKEN@host"]` holds one, its section is left out.
+    left out. In a shell, `:` takes the place of a command. If a heading such as
+    `[url "https://TOKEN@host"]` holds one, its section is left out.
     """
     if b"</" in text:
         text = _pattern(_ELEMENT).sub(rb"\1", text)
@@ -86,6 +91,8 @@ def without_secrets(text: bytes) -> bytes | None:
             return None
         if not has_secret:
             kept.append(line)
+        elif bare.startswith(_SHELL_WORDS):  # a block of a shell must not be empty
+            kept.append(_NOTHING)
     return b"".join(kept)
 
 
