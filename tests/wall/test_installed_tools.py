@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -57,6 +58,13 @@ def make_crate(folder: Path) -> None:
     (folder / "src/main.rs").write_text('fn main() { println!("hello"); }\n')
 
 
+def make_module(folder: Path) -> None:
+    (folder / "go.mod").write_text("module example.com/hello-kept\n\ngo 1.19\n")
+    (folder / "main.go").write_text(
+        'package main\n\nimport "os"\n\nfunc main() { os.Stdout.WriteString("hello\\n") }\n'
+    )
+
+
 class Tool(NamedTuple):
     """A tool that installs the program `hello-kept` from a package in the working directory."""
 
@@ -88,6 +96,7 @@ TOOLS = {
         "cargo install --quiet --offline --path . --force",
         ".cargo/bin",
     ),
+    "go": Tool(make_module, "go install .", "go clean -cache && go install .", "go/bin"),
     "uv": Tool(
         make_wheel,
         f"uv tool install --offline --python /usr/bin/python3 ./{WHEEL}",
@@ -97,16 +106,24 @@ TOOLS = {
 }
 
 
+def place_of(tool: str) -> str:
+    """Return where a tool is. The one of the system needs nothing that is not visible inside."""
+    return shutil.which(tool, path="/usr/bin") or shutil.which(tool) or ""
+
+
+def variables_in(home: Path) -> dict[str, str]:
+    found = [os.path.dirname(place) for place in map(place_of, TOOLS)]
+    programs = (str(home / each.programs) for each in TOOLS.values())
+    path = os.pathsep.join([*programs, *found, "/usr/bin:/bin"])
+    own = {"PATH": path, "HOME": str(home), "npm_config_prefix": f"{home}/.npm-global"}
+    return {**own, "GOFLAGS": "-buildvcs=false", "GOPROXY": "off"}
+
+
 def run(wall: Wall, home: Path, folder: Path, line: str) -> str:
     """Run a line of the shell inside, and return what it prints."""
-    found = [os.path.dirname(str(shutil.which(each))) for each in TOOLS if shutil.which(each)]
-    path = os.pathsep.join(
-        [*(str(home / each.programs) for each in TOOLS.values()), *found, "/usr/bin:/bin"]
-    )
-    variables = {"PATH": path, "HOME": str(home), "npm_config_prefix": f"{home}/.npm-global"}
     done = wall.run(f"""
 words, pipes = ["sh", "-ec", {line!r}], dict(stdout=-1, stderr=-2, text=True)
-done = subprocess.run(words, cwd={str(folder)!r}, env={variables!r}, **pipes)
+done = subprocess.run(words, cwd={str(folder)!r}, env={variables_in(home)!r}, **pipes)
 result = [done.returncode, done.stdout]
 """)
     status, text = done
@@ -114,30 +131,71 @@ result = [done.returncode, done.stdout]
     return str(text)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=pytest.mark.needs(each)) for each in TOOLS]
-)
-def test_a_package_that_one_session_installs_works_in_the_next_and_not_outside(
-    tmp_path: Path, name: str
-) -> None:
-    tool = TOOLS[name]
-    home, folder = tmp_path / "home", tmp_path / "project"
+def run_outside(home: Path, folder: Path, line: str) -> str:
+    words = ["sh", "-ec", line]
+    return subprocess.run(
+        words, cwd=folder, env=variables_in(home), check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+class Installed(NamedTuple):
+    """A tool, and where it is tried."""
+
+    tool: Tool
+    home: Path
+    root: ConfinedRoot
+    start: Callable[[], Wall]
+
+    @property
+    def folder(self) -> Path:
+        return Path(os.fsdecode(self.root.path))
+
+
+@pytest.fixture(params=[pytest.param(each, marks=pytest.mark.needs(each)) for each in TOOLS])
+def case(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    tool, home, folder = TOOLS[request.param], tmp_path / "home", tmp_path / "project"
     (home / ".npm-global/lib").mkdir(parents=True)
     folder.mkdir()
     tool.make(folder)
     root = ConfinedRoot(os.fsencode(folder), Access.READ_WRITE)
-    program = os.fsencode(str(shutil.which(name)))
+    program = os.fsencode(place_of(request.param))
     entries = [ViewEntry(program, ViewEntryKind.READ, "the tool")]
+    own = entries[program.startswith(b"/usr/") :]
 
     def start() -> Wall:
-        slot, kept = tmp_path / "name/0", tmp_path / "name/kept"
-        return Wall(slot, home, [root], entries=entries[program.startswith(b"/usr/") :], kept=kept)
+        return Wall(tmp_path / "name/0", home, [root], entries=own, kept=tmp_path / "name/kept")
 
-    with start() as first:
+    return Installed(tool, home, root, start)
+
+
+def test_a_package_that_one_session_installs_works_in_the_next_and_not_outside(
+    case: Installed,
+) -> None:
+    tool, home, folder = case.tool, case.home, case.folder
+    with case.start() as first:
         run(first, home, folder, tool.install)
         assert run(first, home, folder, "hello-kept") == "hello\n"
-    with start() as second:
+    with case.start() as second:
         assert run(second, home, folder, "hello-kept") == "hello\n"
         run(second, home, folder, tool.again)
         assert run(second, home, folder, "hello-kept") == "hello\n"
     assert sorted(path.name for path in home.rglob("*")) == [".npm-global", "lib"]
+
+
+def state_of(home: Path) -> dict[Path, tuple[int, int]]:
+    found = ((path, path.lstat()) for path in home.rglob("*"))
+    return {path: (each.st_size, each.st_ctime_ns) for path, each in found}
+
+
+def test_an_upgrade_inside_leaves_the_installation_outside_as_it_is(case: Installed) -> None:
+    tool, home, folder = case.tool, case.home, case.folder
+    run_outside(home, folder, tool.install)
+    assert run_outside(home, folder, "hello-kept") == "hello\n"
+    before = state_of(home)
+    with case.start() as wall:
+        assert run(wall, home, folder, "hello-kept") == "hello\n"
+        run(wall, home, folder, tool.again)
+        assert run(wall, home, folder, "hello-kept") == "hello\n"
+        run(wall, home, folder, f"rm {home / tool.programs}/hello-kept")
+    assert state_of(home) == before
+    assert run_outside(home, folder, "hello-kept") == "hello\n"
