@@ -323,16 +323,15 @@ def test_a_deleted_branch_is_forgotten_with_its_upstream() -> None:
 
 
 def test_a_remote_and_an_upstream_of_the_session_can_be_removed_again() -> None:
-    remote = START + '[remote "new"]\nurl = https://example.net/x.git\n' + _FETCH
-    assert carried(START, remote, remote).changes.keys() == {
-        b"remote.new.url",
-        b"remote.new.fetch",
-    }
-    branch = START + '[branch "new"]\nremote = fork\nmerge = refs/heads/new\n'
-    assert carried(START, branch, branch).changes == {
-        b"branch.new.remote": (),
-        b"branch.new.merge": (),
-    }
+    remote = '[remote "new"]\nurl = https://example.net/x.git\n' + _FETCH
+    branch = '[branch "new"]\nremote = fork\nmerge = refs/heads/new\n'
+    for text in (remote, branch):
+        there = settings(START + text)
+        versions = Versions(settings(START), there, there, settings(START))
+        added = frozenset(there.keys() - settings(START).keys())
+        assert carry_over(versions).changes == {}  # the person's
+        gone = carry_over(versions._replace(carried=added))
+        assert gone == Carried(dict.fromkeys(sorted(added), ()), ())
 
 
 def test_a_change_outside_wins() -> None:

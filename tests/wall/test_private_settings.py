@@ -305,6 +305,24 @@ def test_a_change_outside_reaches_the_copy_and_what_differs_in_it_stays(world: W
     assert "a.inside, a.outside, core.filemode;" in said
 
 
+def test_a_change_in_place_by_an_editor_or_another_wall_reaches_the_copy(world: World) -> None:
+    own = world.root()
+    with world.wall() as wall, Wall(world.walls / "x" / "0", world.home, [own]) as other:
+        sh(wall, "git config a.b kept", world.main)
+        with world.config.open("a") as file:
+            file.write("[user]\n\tnote = ")
+            file.flush()
+            file.write("edited\n")
+        until(lambda: sh(wall, "git config user.note", world.main) == "edited")
+        sh(other, _UPSTREAM, world.main)
+        until(lambda: sh(wall, "git config branch.new.merge", world.main) == "refs/heads/new")
+        assert sh(wall, "git config a.b", world.main) == "kept"
+        sh(wall, "git branch new; git branch -D new", world.main)
+        world.end(wall)
+    assert world.outside("branch.new.remote") == ""
+    assert world.outside("user.note") == "edited"
+
+
 _TWENTY_BRANCHES = """
 for n in $(seq 20); do
     until git config branch.n$n.remote origin; do :; done

@@ -48,8 +48,9 @@ _SECURE = frozenset((b"https", b"ssh"))
 class Versions(NamedTuple):
     """The settings of one file: at the start of the session, and at three later times.
 
-    `first` also has what a person has added since. `equal` are those when the copy was made from
-    the file outside, or carried over to it. `named` are remotes that a person's settings name.
+    `first` also has what a person has added since, but for remotes. `equal` are those when the
+    copy was made from the file outside, or carried over to it. `named` are remotes that a person's
+    settings name, and `carried` the keys that this session has added outside.
     """
 
     first: Settings
@@ -57,6 +58,7 @@ class Versions(NamedTuple):
     outside: Settings
     inside: Settings
     named: frozenset[bytes] = frozenset()
+    carried: frozenset[bytes] = frozenset()
 
 
 class Carried(NamedTuple):
@@ -221,7 +223,7 @@ def _branch(
     if not inside:
         same = (_default_remote(versions.outside), b".")
         stays = b"pushremote" not in outside and _single(outside, b"remote") in same
-        return keys if stays or _UPSTREAM.isdisjoint(first) else ()
+        return keys if stays or versions.carried.issuperset(keys) else ()
     is_new = _UPSTREAM.isdisjoint({*first, *outside})
     known = {b"."} | _remotes(versions.first, b"url") & _remotes(versions.outside, b"url")
     is_plain = (
@@ -238,9 +240,7 @@ def _remote(
 ) -> Collection[bytes]:
     """Carry over a new section as a whole or not at all, and its end."""
     inside = _section(versions.inside, b"remote", name)
-    if not name:
-        return ()
-    if not inside and name not in _remotes(versions.first):
+    if not inside and versions.carried.issuperset(keys):
         return keys if len(keys) == len(unchanged) else ()
     others = _remotes(versions.outside) | _remotes(versions.first)
     named = {

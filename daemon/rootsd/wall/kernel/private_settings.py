@@ -62,8 +62,8 @@ class _Copy:
     """The copy of one file of settings.
 
     `folder` is the git directory outside, or -1 while the root is hidden. `inside` is the folder
-    of the copy, and `link` leads there. `first` is the file at the start, `equal` the one that the
-    copy was made from, or last carried over to, and `newer` one that is not in the copy yet.
+    of the copy, and `link` leads there. `first` is the file at the start, and `equal` the one that
+    the copy was made from, or last carried over to.
     To `first`, what a person adds later is added. `seen` is the copy when it was compared last,
     `kept` the keys that stayed in it, and `carried` those that did not. `is_behind` says that the
     file outside may need more, and `is_partly_carried` that it does.
@@ -83,7 +83,6 @@ class _Copy:
             os.close(self.inside)
         self.inside = -1
         self.link = self.first = self.equal = self.seen = b""
-        self.newer: bytes | None = None
         self.kept: tuple[bytes, ...] = ()
         self.carried: set[bytes] = set()
         self.is_behind = self.is_partly_carried = False
@@ -147,16 +146,13 @@ class PrivateSettings:
             content = read_open_file(point)
             if copy.now() is None:
                 self._make(copy, content)
-            else:
-                copy.newer = None if content == copy.equal else content
             return copy.link
 
         covers.lead(tree, path, link_to_copy)
         self._due.add(root + b"/" + path)
-        names = [(copy.inside, {copy.name: path})]
-        if copy.name == CONFIG:
-            names.append((copy.folder, {WORKTREE_CONFIG: path}))
-        self.names.watch(root + b"/" + path, names)
+        names = dict.fromkeys((copy.name, WORKTREE_CONFIG), path)
+        watched = [(copy.inside, names), (copy.folder, names)]
+        self.names.watch(root + b"/" + path, watched)
 
     def carry_over(self, shown: Collection[bytes]) -> None:
         """Carry over what has changed, also for the last time in roots that are not `shown`.
@@ -190,9 +186,8 @@ class PrivateSettings:
             os.eventfd_write(self.more, 1)
 
     def _look(self, copy: _Copy) -> None:
-        if copy.newer is not None:
-            self._renew(copy)
         try:
+            self._renew(copy, read_file(copy.folder, copy.name))
             self._carry(copy)
         except BadSettings:
             copy.kept = (*(each for each in copy.kept if each != _OTHERS), _OTHERS)
@@ -241,16 +236,21 @@ class PrivateSettings:
         copy.link = self._base + b"/" + name
         os.symlink(b"/".join((PLACE, name, copy.name)), copy.link)
 
-    def _renew(self, copy: _Copy) -> None:
-        """Bring what has changed outside into the copy, unless git inside has locked it."""
-        newer = copy.newer or b""
+    def _renew(self, copy: _Copy, newer: bytes) -> None:
+        """Bring what has changed outside into the copy, unless git inside has locked it.
+
+        Raises BadSettings if git cannot read what is outside: an editor may write it just now.
+        """
+        if newer == copy.equal:
+            return
+        list_settings(newer)
         for _ in range(_MAX_RENEWALS):  # git inside may write meanwhile
             content, text = copy.now() or b"", newer
             with suppress(OSError, BadSettings):
                 text = self._merged(copy, newer, content)
             with suppress(OSError):
                 if replace_content(copy.inside, copy.name, content, text):
-                    copy.equal, copy.seen, copy.newer = newer, text, None
+                    copy.equal, copy.seen = newer, text
                     copy.is_behind = True
                     return
 
@@ -266,13 +266,15 @@ class PrivateSettings:
         for key in differing(seen, inside):
             if inside.get(key) != outside.get(key):
                 changes[key] = inside.get(key, ())
-        of_person = {
-            key: outside[key]
+        by_others = [
+            key
             for key in differing(equal, outside)
-            if key in outside
-            and key not in copy.carried
-            and outside[key] not in (inside.get(key), seen.get(key))
-        }
+            if key not in copy.carried or outside.get(key) not in (inside.get(key), seen.get(key))
+        ]
+        copy.carried.difference_update(by_others)
+        # Not remotes: a program behind another wall may have added one.
+        later = (key for key in by_others if key in outside and not key.startswith(b"remote."))
+        of_person = {key: outside[key] for key in later}
         copy.first = edit_settings(copy.first, of_person, self._base)
         return edit_settings(newer, changes, self._base)
 
@@ -286,7 +288,7 @@ class PrivateSettings:
         texts = copy.first, copy.equal, outside, content
         first, equal, now, inside = map(list_settings, texts)
         copy.seen, copy.is_behind = content, True
-        versions = Versions(first, equal, now, inside)
+        versions = Versions(first, equal, now, inside, carried=frozenset(copy.carried))
         versions = versions._replace(inside=self._with_sparse(copy, versions))
         if any(key.startswith(b"remote.") for key in differing(versions.equal, versions.inside)):
             named = named_remotes(settings_of_user(self._home))
@@ -299,6 +301,7 @@ class PrivateSettings:
             if not replace_content(copy.folder, copy.name, outside, text):
                 return  # git outside writes at this moment
             copy.carried |= part.keys()
+            copy.carried -= {key for key, values in part.items() if not values}
             if outside == copy.equal:
                 copy.equal = text
         copy.is_partly_carried = len(part) < len(changes)
