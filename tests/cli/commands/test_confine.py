@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ def test_no_link_is_followed(walls: Path, shell: Shell, tmp_path: Path) -> None:
     os.link(mine / "folders" / "file", folder / "kept/folders/hard")
     (folder / "kept/folders/soft").symlink_to(mine)
     (folder / "1").symlink_to(mine)
+    (mine / "lock").symlink_to(mine / "folders" / "file")
     (walls / "linked").symlink_to(mine)
     (walls / "b").mkdir()
     (walls / "b" / "kept").symlink_to(mine)
@@ -94,3 +96,15 @@ def test_no_link_is_followed(walls: Path, shell: Shell, tmp_path: Path) -> None:
     assert shell.run(*CLEAN, "--yes").status == Exit.OK
     assert not (folder / "kept/folders").exists()
     assert (mine / "folders" / "file").read_text() == "text"
+
+
+@pytest.mark.needs("root")
+def test_a_folder_that_cannot_be_removed_is_named(walls: Path, shell: Shell) -> None:
+    place = keep(walls, "a") / "kept/folders/x"
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    try:
+        done = shell.run(*CLEAN, "--yes")
+        assert done.status == Exit.FAILED
+        assert f"{walls}/a cannot be removed: another file system" in done.err
+    finally:
+        subprocess.run(["umount", place], check=True)

@@ -12,6 +12,7 @@ from rootsd.cli.answers.questions import Questions
 from rootsd.cli.text.phrases import age, bytes_of, shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Busy, ErrorCode, Exit, RootsdError, Unconfirmed
+from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wall.session.kept_names import KeptName, folder_name, kept_names, remove_kept
 
@@ -20,6 +21,10 @@ class NothingKept(RootsdError):
     """A name that keeps nothing."""
 
     code = ErrorCode.NOTHING_MATCHED
+
+
+class NotRemoved(RootsdError):
+    """A folder that could not be removed."""
 
 
 _COLUMNS = (
@@ -55,13 +60,23 @@ def clean(invocation: Invocation, names: Sequence[str], *, yes: bool) -> int:
     elif idle and not yes:
         removed = _confirmed(invocation, idle)
     for each in removed:
-        remove_kept(each)
+        _remove(each)
     if output.is_json:
         gone = {"removed": [each.name for each in removed]}
         output.object(CommandResult([_item(each) for each in kept], extra=gone))
     elif removed:
         output.message(f"Removed {_describe(removed)}.")
     return Exit.OK
+
+
+def _remove(kept: KeptName) -> None:
+    try:
+        remove_kept(kept)
+    except OSError as error:
+        shown = safe_label(kept.folder, limit=None)
+        raise NotRemoved(
+            f"{shown} cannot be removed: {error.strerror}", f"ls -la {shown}"
+        ) from error
 
 
 def _confirmed(invocation: Invocation, kept: list[KeptName]) -> list[KeptName]:

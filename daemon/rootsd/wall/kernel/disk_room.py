@@ -48,7 +48,7 @@ class DiskRoom:
             pause_s = _STOPPED_S
             if self._programs.state is PauseState.RUNNING:
                 why = f"the disk has only {left >> 20} MiB left"
-                self._why = RootsdError(why, "df -h; it continues when there is room")
+                self._why = RootsdError(why, "rootsd confine --clean, or remove other files")
             self._programs.stop(self._why)
         self.deadline = time.monotonic() + pause_s
 
@@ -59,6 +59,9 @@ class DiskRoom:
             self._programs.resume()
 
     def _left(self) -> int:
-        """Return how many bytes the user can write."""
-        found = os.statvfs(self._folder)
+        """Return how many bytes the user can write. A disk that is gone stops no program."""
+        try:
+            found = os.statvfs(self._folder)
+        except OSError:
+            return _MAX_FLOOR
         return found.f_bavail * found.f_frsize

@@ -110,7 +110,13 @@ def _parts(place: int) -> Iterator[bytes]:
 
 
 def _slots(place: int) -> list[bytes]:
-    return [name for name in names_in(b"/proc/self/fd/%d" % place) if name.isdigit()]
+    """Return the folders of single walls, without links."""
+    names = (name for name in names_in(b"/proc/self/fd/%d" % place) if name.isdigit())
+    return [
+        name
+        for name in names
+        if stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+    ]
 
 
 def _started(place: int, slot: bytes) -> float:
