@@ -118,6 +118,21 @@ def test_the_environment_leads_to_no_socket_outside(
     assert {"TOKEN=kept", "ROOTSD_CONFINED=agent"} <= set(lines)
 
 
+def test_a_variable_for_caches_stays_only_if_its_folder_can_be_used(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    places = {
+        "XDG_CACHE_HOME": f"{tmp_path}/elsewhere", "UV_CACHE_DIR": f"{home}/new/uv",
+        "GOCACHE": "/usr", "HF_HOME": "", "PLAYWRIGHT_BROWSERS_PATH": "0",
+    }  # fmt: skip
+    for name, place in places.items():
+        monkeypatch.setenv(name, place)
+    lines = confine("--name", "agent", "--", "env", cwd=home).stdout.splitlines()
+    assert f"XDG_CACHE_HOME={places.pop('XDG_CACHE_HOME')}" not in lines
+    assert {f"{name}={place}" for name, place in places.items()} <= set(lines)
+
+
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 def test_kept_changes_stay_with_the_name_and_not_outside(
     home: Path, flags: tuple[str, ...]

@@ -68,7 +68,7 @@ from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.system_calls import close_from, is_supported_machine
-from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
+from rootsd.wall.view.default_view import CACHE_VARIABLES, DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import (
     STANDARD,
     fill_closed_files,
@@ -439,11 +439,22 @@ def _execute(
     for name in _TEMPORARY_FOLDERS:
         if not os.access(inside.get(name, "/"), os.W_OK):
             inside.pop(name, None)  # it names a folder outside
+    for name in map(os.fsdecode, CACHE_VARIABLES):
+        if not _is_or_can_be(inside.get(name, "")):
+            del inside[name]  # or a tool would fail, and not use its usual place
     words = options.words
     if agent is not None:
         inside.update(kind.placed(agent.variables(inside), view))
         words = agent.words(words)
     os.execvpe(words[0], words, inside)  # noqa: S606 - the user's command
+
+
+def _is_or_can_be(path: str) -> bool:
+    """Return whether a folder exists, or can be made."""
+    above = path
+    while above and not os.path.lexists(above):
+        above = os.path.dirname(above)
+    return above in ("", path) or os.access(above, os.W_OK)
 
 
 def environment_inside(

@@ -112,6 +112,15 @@ _PNPM_SETTINGS = {
 # uv cannot link from its cache into an environment on another mount, and would warn each time.
 DEFAULTS = {"UV_LINK_MODE": "copy"}
 
+# Where tools cache or install instead of their usual places.
+CACHE_VARIABLES = b"""
+    XDG_CACHE_HOME UV_CACHE_DIR UV_TOOL_DIR UV_TOOL_BIN_DIR PIP_CACHE_DIR PIPX_HOME PIPX_BIN_DIR
+    POETRY_CACHE_DIR PRE_COMMIT_HOME npm_config_cache npm_config_store_dir YARN_CACHE_FOLDER
+    YARN_GLOBAL_FOLDER DENO_DIR BUN_INSTALL_CACHE_DIR GOCACHE GOMODCACHE GOBIN CCACHE_DIR
+    SCCACHE_DIR GRADLE_USER_HOME NUGET_PACKAGES COMPOSER_CACHE_DIR HF_HOME
+    PLAYWRIGHT_BROWSERS_PATH CYPRESS_CACHE_FOLDER ELECTRON_CACHE
+""".split()
+
 # They lead to sockets and agents outside the wall, name this process to its supervisor, or name a
 # folder for temporary files that is not inside, where /tmp is private.
 SCRUBBED_VARIABLES = b"""
