@@ -203,8 +203,9 @@ def test_a_worktree_that_is_made_outside_meanwhile_works_once_it_is_a_root(world
     with world.wall(has_new_worktrees=False) as wall:
         git("worktree", "add", tree, cwd=world.main)
         until(lambda: wall.error_of(f"append('{head}')") == "EROFS")  # it is hidden
-        git("config", "core.editor", "true", cwd=world.main)  # so all is protected again
-        until(lambda: wall.error_of(f"append('{world.main}/.git/config')") == "EROFS")
+        (world.main / "x").touch()
+        git("config", "core.editor", "vi -S ./x", cwd=world.main)  # so all is protected again
+        until(lambda: wall.error_of(f"append('{world.main}/x')") == "EROFS")
         wall.order(OrderKind.ADD, root(tree))
         world.start(wall, "cd ../main-x && git switch -q -c y && git branch --show-current")
         assert world.wait(wall) == "y\n"
