@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.net.unix_socket import address_of
 from rootsd.wall.git.session_reports import read_reports
 from rootsd.wall.kernel import new_worktrees
 from rootsd.wall.kernel.orders import OrderKind
@@ -209,3 +211,35 @@ def test_a_worktree_that_is_made_outside_meanwhile_works_once_it_is_a_root(world
         wall.order(OrderKind.ADD, root(tree))
         world.start(wall, "cd ../main-x && git switch -q -c y && git branch --show-current")
         assert world.wait(wall) == "y\n"
+
+
+@pytest.mark.parametrize(("is_published", "said"), [(True, b""), (False, b"is not approved")])
+def test_git_inside_ends_once_it_is_known_whether_the_worktree_is_a_root(
+    world: World, is_published: bool, said: bytes
+) -> None:
+    world.walls.mkdir()
+    folder = os.fsencode(world.walls)
+    worktrees = new_worktrees.NewWorktrees(folder)
+    path, roots = bytes(world.src / "main-x"), {bytes(world.main): root(world.main)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(0)
+        with address_of(folder + new_worktrees.SOCKET) as address:
+            client.connect(address)
+        client.send(path)
+        worktrees.attend([worktrees._listener.fileno()], roots, ())
+        asking = worktrees.attend([*worktrees._clients], roots, ())
+        worktrees.shown(asking, [path])
+        assert client.recv(100) == new_worktrees.MADE
+        (world.src / "main-x" / "file").touch()
+        client.send(new_worktrees.DONE)
+        worktrees.attend(asking, roots, ())
+        worktrees.tell(roots)
+        with pytest.raises(BlockingIOError):
+            client.recv(100)
+        roots |= {path: root(world.src / "main-x")} if is_published else {}
+        worktrees.settle(roots, float("inf"))
+        worktrees.tell(roots)
+        answer = client.recv(200)
+        assert said in answer
+        assert bool(answer) is not is_published
+    worktrees._listener.close()
