@@ -82,13 +82,15 @@ _rootsd_complete_rcd() {
 complete -F _rootsd_complete_rcd rcd
 
 # The last line of this output names the agents that start behind the wall; see [confine] agents.
+# The path of rootsd is in each function, because a project may change all variables of a shell.
 _rootsd_behind_wall() {
-    local name
-    _ROOTSD_COMMAND=$1 _ROOTSD_AGENTS=("${@:2}")
+    local name command
+    printf -v command %q "$1"
+    _ROOTSD_AGENTS=("${@:2}")
     for name in "${@:2}"; do
         # A function of the person stays. The prompt tells about it.
         if ! declare -F -- "$name" >/dev/null; then
-            \builtin eval "function $name { _rootsd_agent $name \"\$@\"; }" || continue
+            \builtin eval "function $name { _rootsd_agent $command $name \"\$@\"; }" || continue
         fi
     done
 }
@@ -96,19 +98,19 @@ _rootsd_behind_wall() {
 # Start an agent behind the wall, or outside with --outside as the first argument. If the wall
 # cannot work, the agent does not start.
 _rootsd_agent() {
-    local agent=$1
-    shift
+    local command=$1 agent=$2
+    shift 2
     if _rootsd_is_inside; then
         \builtin command "$agent" "$@"
-    elif [[ ! -x $_ROOTSD_COMMAND ]]; then
+    elif [[ ! -x $command ]]; then
         printf 'rootsd: %s starts behind the wall, but %s is gone (try: command %s, which starts it outside)\n' \
-            "$agent" "$_ROOTSD_COMMAND" "$agent" >&2
+            "$agent" "$command" "$agent" >&2
         return 127
     elif [[ ${1-} == --outside ]]; then
-        "$_ROOTSD_COMMAND" review --before "$agent" || return
+        "$command" review --before "$agent" || return
         \builtin command "$agent" "${@:2}"
     else
-        "$_ROOTSD_COMMAND" confine -- "$agent" "$@"
+        "$command" confine -- "$agent" "$@"
     fi
 }
 
@@ -131,7 +133,7 @@ _rootsd_tell_other_agents() {
     for name in "${_ROOTSD_AGENTS[@]}"; do
         # An alias that adds arguments still comes to the function.
         if [[ ${BASH_ALIASES[$name]-$name} != "$name"?( *) ||
-            $(declare -f -- "$name") != *"_rootsd_agent $name "* ]]; then
+            $(declare -f -- "$name") != *"_rootsd_agent "*" $name "* ]]; then
             printf 'rootsd: %s is an alias or a function of yours, so it does not start behind the wall (try: rootsd confine -- %s)\n' \
                 "$name" "$name" >&2
         fi

@@ -74,33 +74,35 @@ end
 complete --command rcd --no-files --keep-order --arguments '(__rootsd_complete_rcd)'
 
 # The last line of this output names the agents that start behind the wall; see [confine] agents.
+# The path of rootsd is in each function, because a project may change all variables of a shell.
 function __rootsd_behind_wall
-    set --global __rootsd_command $argv[1]
+    set -l command (string escape --style=script -- $argv[1])
     set --global __rootsd_agents $argv[2..]
     for name in $argv[2..]
         # A function of the person stays. The prompt tells about it.
         functions --query -- $name
-        or eval "function $name --wraps $name; __rootsd_agent $name \$argv; end"
+        or eval "function $name --wraps $name; __rootsd_agent $command $name \$argv; end"
     end
 end
 
 # Start an agent behind the wall, or outside with --outside as the first argument. If the wall
 # cannot work, the agent does not start.
 function __rootsd_agent
-    set -l agent $argv[1]
-    set -e argv[1]
+    set -l rootsd $argv[1]
+    set -l agent $argv[2]
+    set -e argv[1..2]
     if __rootsd_is_inside
         command $agent $argv
-    else if not test -x "$__rootsd_command"
-        echo "rootsd: $agent starts behind the wall, but $__rootsd_command is gone" \
+    else if not test -x "$rootsd"
+        echo "rootsd: $agent starts behind the wall, but $rootsd is gone" \
             "(try: command $agent, which starts it outside)" >&2
         return 127
     else if test "$argv[1]" = --outside
-        $__rootsd_command review --before $agent
+        $rootsd review --before $agent
         or return
         command $agent $argv[2..]
     else
-        $__rootsd_command confine -- $agent $argv
+        $rootsd confine -- $agent $argv
     end
 end
 
@@ -126,7 +128,7 @@ end
 # Tell once about each agent whose name means something else in this shell.
 function __rootsd_tell_other_agents
     for name in $__rootsd_agents
-        if not functions -- $name | string match --quiet "*__rootsd_agent $name *"
+        if not functions -- $name | string match --quiet "*__rootsd_agent * $name *"
             echo "rootsd: $name is a function of yours, so it does not start behind the wall" \
                 "(try: rootsd confine -- $name)" >&2
         end

@@ -69,16 +69,16 @@ _rootsd_complete_rcd() {
 (( $+functions[compdef] )) && compdef _rootsd_complete_rcd rcd
 
 # The last line of this output names the agents that start behind the wall; see [confine] agents.
+# The path of rootsd is in each function, because a project may change all variables of a shell.
 _rootsd_behind_wall() {
     emulate -L zsh
     local name
-    typeset -g _ROOTSD_COMMAND=$1
     typeset -ga _ROOTSD_AGENTS
     _ROOTSD_AGENTS=("${@:2}")
     for name in "${@:2}"; do
         # A function of the person stays. The prompt tells about it.
         if (( ! $+functions[$name] )); then
-            functions[$name]="_rootsd_agent $name \"\$@\""
+            functions[$name]="_rootsd_agent ${(q)1} $name \"\$@\""
         fi
     done
 }
@@ -86,19 +86,19 @@ _rootsd_behind_wall() {
 # Start an agent behind the wall, or outside with --outside as the first argument. If the wall
 # cannot work, the agent does not start.
 _rootsd_agent() {
-    local agent=$1
-    shift
+    local command=$1 agent=$2
+    shift 2
     if _rootsd_is_inside; then
         \builtin command "$agent" "$@"
-    elif [[ ! -x $_ROOTSD_COMMAND ]]; then
-        print -u2 -r -- "rootsd: $agent starts behind the wall, but $_ROOTSD_COMMAND is gone" \
+    elif [[ ! -x $command ]]; then
+        print -u2 -r -- "rootsd: $agent starts behind the wall, but $command is gone" \
             "(try: command $agent, which starts it outside)"
         return 127
     elif [[ ${1-} == --outside ]]; then
-        "$_ROOTSD_COMMAND" review --before "$agent" || return
+        "$command" review --before "$agent" || return
         \builtin command "$agent" "${@:2}"
     else
-        "$_ROOTSD_COMMAND" confine -- "$agent" "$@"
+        "$command" confine -- "$agent" "$@"
     fi
 }
 
@@ -124,7 +124,7 @@ _rootsd_tell_other_agents() {
     for name in $_ROOTSD_AGENTS; do
         # An alias that adds arguments still comes to the function.
         if [[ ${aliases[$name]:-$name} != "$name"(| *) ||
-            ${functions[$name]:-} != *"_rootsd_agent $name "* ]]; then
+            ${functions[$name]:-} != *"_rootsd_agent "*" $name "* ]]; then
             print -u2 -r -- "rootsd: $name is an alias or a function of yours, so it does not" \
                 "start behind the wall (try: rootsd confine -- $name)"
         fi

@@ -409,7 +409,11 @@ def test_a_project_changes_nothing_by_its_name_its_programs_or_its_variables(
         (folder / program).chmod(0o755)
     (agents.person.home / "go").symlink_to(folder)
     path = f".:{agents.person.home}/bin"
-    lines, _ = agents.types("cd go\nclaude x", PATH=path, ROOTSD_CONFINED="1")
+    fish = agents.person.shell == "fish"
+    names = ("command", "rootsd", "agent", "_ROOTSD_COMMAND", "__rootsd_command")
+    own = [f"set -gx {name} ./rootsd" if fish else f"export {name}=./rootsd" for name in names]
+    typed = "\n".join([LOAD[agents.person.shell], "cd go", *own, "claude x"])
+    lines, _ = agents.types(typed, PATH=path, ROOTSD_CONFINED="1")
     assert lines == ["rootsd<confine><--><claude><x>"]
     control, _ = agents.types("cd go\ncommand claude x", PATH=path)
     assert control == ["of the project"]
