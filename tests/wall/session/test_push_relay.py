@@ -492,6 +492,24 @@ def test_the_settings_of_the_person_count(
     assert (relayed.folder / "own").read_text() == "own\n" * 2
 
 
+def test_a_push_goes_where_the_settings_of_the_repository_say(relayed: Relayed) -> None:
+    root = relayed.root("api", "forge.example:pulled")
+    git = ("git", "-C", os.fsdecode(root.path), "config")
+    subprocess.run([*git, "remote.origin.pushurl", "forge.example:pushed"], check=True)
+    subprocess.run([*git, "--add", "remote.origin.pushurl", "short:also"], check=True)
+    settings = relayed.folder / "home" / ".gitconfig"
+    settings.write_text('[url "other.example:"]\n insteadOf = short:\n')
+    relayed.show(root)
+    for host, path, pulls, pushes in (
+        ("forge.example", "pulled", "0", "255"),
+        ("forge.example", "pushed", "255", "0"),
+        ("other.example", "also", "255", "0"),
+        ("short", "also", "255", "255"),
+    ):
+        assert relayed.ssh(host, f"git-upload-pack '{path}'")[0] == pulls
+        assert relayed.ssh(host, f"git-receive-pack '{path}'")[0] == pushes
+
+
 # What a program could have written
 
 
