@@ -123,3 +123,26 @@ def test_control_a_day_that_ends_otherwise_is_noticed(tmp_path: Path) -> None:
     day = behind_the_wall(FIVE[0], tmp_path / "inside", "--protect")
     assert "status 0" in day.printed[0]
     assert not day.printed[4].startswith("2\nrepair add\ntheirs\n"), day.printed
+
+
+def test_it_goes_on_after_its_own_project_was_denied_and_approved(
+    program: AgentProgram, tmp_path: Path
+) -> None:
+    """At the latest with its second command: the folder is there a moment after `approve` ends,
+    and Claude Code works in the home folder until then.
+    """
+    with AgentWorld(tmp_path, ["api"]) as world:
+        world.rootsd("approve", "api", "--yes")
+        read = f"cat {world.parent}/api/README.md || echo refused"
+        script = [
+            Shell(read),
+            Shell(read, lambda: world.rootsd("deny", "api")),
+            Shell(read, lambda: world.rootsd("approve", "api", "--yes")),
+            Shell(read),
+            Shell("echo more >> README.md; cat README.md"),
+        ]
+        model = world.play(ConfinedProgram(program), script, {}, world.parent / "api")
+        written = (world.parent / "api" / "README.md").read_text()
+    results = [model.results[number] for number in (0, 1, 3, 4)]
+    assert ["the text of api" in each for each in results] == [True, False, True, True], results
+    assert written == "the text of api\nmore\n"
