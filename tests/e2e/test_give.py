@@ -24,6 +24,12 @@ _END = "the end of a command"
 _LOOP = f'while IFS= read -r line; do eval "$line" 2>&1; echo "{_END}"; done'
 
 
+ATTACKS = (
+    "echo x >> {0}", "rm -f {0}", "mv {0} {0}.x", "chmod 777 {0}", "ln -sfn /etc/passwd {0}",
+    "touch -d 2001-01-01 {0}", "truncate -s 0 {0}",
+)  # fmt: skip
+
+
 class Inside:
     """A shell behind the wall, which runs commands while it lives."""
 
@@ -96,9 +102,12 @@ def test_the_program_gets_a_copy_that_it_cannot_change_until_it_ends(world: Worl
     note.write_text("two\n")
     assert world.inside.run(f"cat {note}") == "one\n"
     for file in (shot, note):
-        for attack in (f"echo x >> {file}", f"rm -f {file}", f"mv {file} {file}.x",
-                       f"chmod 777 {file}", f"ln -sfn /etc/passwd {file}"):  # fmt: skip
-            assert world.inside.run(f"{attack} || echo refused").endswith("refused\n"), attack
+        for attack in ATTACKS:
+            typed = f"({attack.format(file)}) || echo refused"
+            assert world.inside.run(typed).endswith("refused\n"), attack
+    for attack in ATTACKS:  # the control: a file of the program itself
+        typed = f"rm -f ~/own; echo one > ~/own; ({attack.format('~/own')}) || echo refused"
+        assert world.inside.run(typed) == "", attack
     assert world.inside.run(f"mkdir {shot.parent}/x || echo refused").endswith("refused\n")
     assert note.read_text() == "two\n"
     assert "given" in os.listdir(world.walls() / "agent" / "0")
