@@ -263,3 +263,20 @@ def test_the_private_home_has_the_users_settings_and_changes_nothing_outside(
         assert wall.run(f"result = open('{own}/.npmrc').read()") == "registry=r\n"
         assert wall.error_of(f"make('{home}/new')") == "EACCES"
     assert sorted(os.listdir(home)) == [".gitconfig", ".npm", ".npmrc"]
+
+
+def test_a_toolchain_is_read_only_and_the_caches_in_it_are_the_programs_own(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    for name in ("bin/tool", "registry/crate", "credentials.toml", "config.toml"):
+        (home / ".cargo" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / ".cargo" / name).write_text(name)
+    with StaticTestWall(tmp_path) as wall:
+        cargo = f"{wall.marker.decode()}/.cargo"
+        wall.run(f"read('{cargo}/bin/tool'); make('{cargo}/lock'); make('{cargo}/registry/new')")
+        assert wall.error_of(f"make('{cargo}/bin/new')") == "EACCES"
+        assert wall.error_of(f"read('{cargo}/registry/crate')") == "ENOENT"
+        assert wall.error_of(f"read('{cargo}/credentials.toml')") == "ENOENT"
+        assert wall.error_of(f"read('{home}/.cargo/credentials.toml')") == "EACCES"
+    assert sorted(os.listdir(home / ".cargo/registry")) == ["crate"]

@@ -96,6 +96,7 @@ class BaseView:
         self._names = names
         self._hide_roots = hide_roots
         self._base_mounts: dict[bytes, _BaseMount] = {}
+        self._overlays: set[bytes] = set()
 
     # Entries
 
@@ -128,10 +129,11 @@ class BaseView:
             self._add_bound(path, attributes, entry.target or storage.kept_folder(path))
         elif entry.kind is ViewEntryKind.KEPT and not os.path.isdir(path):
             self._add_bound(path, attributes, storage.kept_copy(path))
-        else:
+        elif self._skeleton.above(path) not in self._overlays:  # or it is copy-on-write already
             tree = storage.overlay(path)
             with closing(tree.fd):
                 self._add_tree(path, tree.fd, tree.attributes)
+            self._overlays.add(path)
         self._stand_ins.own_folders.add(path)
 
     def _add_link(self, path: bytes, target: bytes) -> None:

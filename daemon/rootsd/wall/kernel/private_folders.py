@@ -64,12 +64,22 @@ class PrivateFolders:
     def add(self, entries: Iterable[ViewEntry]) -> None:
         """Show what `entries` name below the home folder. Raises OSError."""
         linked: dict[bytes, ViewEntry] = {}
-        for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
+        ordered = sorted(entries, key=lambda each: each.path.count(b"/"))
+        own = {each.path for each in ordered if each.kind is ViewEntryKind.CACHE}
+        closed = own | {each.path for each in ordered if each.kind is ViewEntryKind.HIDDEN}
+        for entry in ordered:
             above = next((linked[e] for e in ancestors(entry.path) if e in linked), None)
             if above is not None:
                 if above.kind is ViewEntryKind.STATE and entry.kind is ViewEntryKind.READ:
                     _link_in_state(above, entry.path)
                 continue  # a link there would be made in a folder outside, or of the program
+            if entry.kind is ViewEntryKind.TOOLS and any(contains(entry.path, e) for e in own):
+                for name in os.listdir(entry.path):  # the caches in it are the program's own
+                    child = entry._replace(path=entry.path + b"/" + name)
+                    if child.path not in closed and os.path.isdir(child.path):
+                        linked[child.path] = child
+                        self._show(child)
+                continue
             if entry.kind in _LINKED:
                 linked[entry.path] = entry
             self._show(entry)

@@ -65,11 +65,10 @@ DEVICE_LINKS = {
 TOOLCHAINS = b"""
     .local/bin .local/lib .local/pipx .local/share/pipx .local/share/claude .local/share/mise
     .local/share/pnpm .local/share/fnm .local/share/virtualenvs .local/share/pypoetry
-    .local/share/hatch .local/share/uv .local/share/gem/ruby .nvm .fnm .volta .asdf .nodenv
-    .npm-global .yarn .config/yarn/global .bun .deno .pyenv .rye .pixi miniconda3 miniforge3
-    anaconda3 .conda .rbenv .rvm .gem/ruby .cargo .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup
-    .opam .juliaup .nix-profile .codex/packages .fzf .oh-my-zsh .elan .krew/bin .krew/store
-    .linuxbrew .virtualenvs
+    .local/share/hatch .local/share/gem/ruby .nvm .fnm .volta .asdf .nodenv .npm-global .yarn
+    .config/yarn/global .bun .pyenv .rye .pixi miniconda3 miniforge3 anaconda3 .conda .rbenv .rvm
+    .gem/ruby .cargo .rustup go/bin sdk .sdkman .jenv .dotnet .ghcup .opam .juliaup .nix-profile
+    .codex/packages .fzf .oh-my-zsh .elan .krew/bin .krew/store .linuxbrew .virtualenvs
     .vim/autoload .vim/bundle .vim/colors .vim/ftdetect .vim/ftplugin .vim/indent .vim/pack
     .vim/plugged .vim/plugin .vim/syntax .local/share/nvim/lazy .local/share/nvim/mason
     .local/share/nvim/site/autoload .local/share/nvim/site/pack
@@ -82,15 +81,16 @@ OWN_PROGRAMS = b"bin"
 # only what tools of developers download: browsers, editors, and compilers keep what a person has
 # read or written there, also of other projects.
 CACHES = b"""
-    .npm .cache/uv .cache/pip .cache/pip-tools .cache/pipx .cache/pypoetry .cache/pdm .cache/hatch
-    .cache/virtualenv .cache/node .cache/node-gyp .cache/yarn .cache/pnpm .cache/deno
-    .cache/electron .cache/Cypress .cache/puppeteer .cache/ms-playwright .cache/prisma
-    .cache/typescript .cache/go-build .cache/golangci-lint .cache/ccache .cache/sccache
-    .cache/bazelisk .cache/zig .cache/vcpkg .cache/coursier .cache/composer .cache/huggingface
-    .cache/torch .cache/pre-commit .cache/rubocop_cache .cache/fontconfig .cache/matplotlib
-    .ccache go/pkg .gradle/caches .gradle/wrapper .gradle/jdks .m2/repository .m2/wrapper
-    .bundle/cache .nuget/packages .ivy2/cache .ivy2/local .sbt/boot .pub-cache/hosted
-    .terraform.d/plugin-cache .local/share/ccache
+    .npm .local/share/uv .deno .cargo/registry .cargo/git .cache/uv .cache/pip .cache/pip-tools
+    .cache/pipx .cache/pypoetry .cache/pdm .cache/hatch .cache/virtualenv .cache/node
+    .cache/node-gyp .cache/yarn .cache/pnpm .cache/deno .cache/electron .cache/Cypress
+    .cache/puppeteer .cache/ms-playwright .cache/prisma .cache/typescript .cache/go-build
+    .cache/golangci-lint .cache/ccache .cache/sccache .cache/bazelisk .cache/zig .cache/vcpkg
+    .cache/coursier .cache/composer .cache/huggingface .cache/torch .cache/pre-commit
+    .cache/rubocop_cache .cache/fontconfig .cache/matplotlib .ccache go/pkg .gradle/caches
+    .gradle/wrapper .gradle/jdks .m2/repository .m2/wrapper .bundle/cache .nuget/packages
+    .ivy2/cache .ivy2/local .sbt/boot .pub-cache/hosted .terraform.d/plugin-cache
+    .local/share/ccache
 """.split()
 
 # Where tools install and cache without being asked. If such a folder does not exist outside, it
