@@ -54,6 +54,7 @@ _USUAL = (b".git/config", CONFIG)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 _MAX_RENEWALS, _MAX_LOOKS = 3, 4096
 _MAX_CARRIED = 32  # keys at once: to remove one takes a call of git
+_MAX_NAMED_BYTES = 4096  # programs choose the names
 _OTHERS = b"others that git could not read"
 _SIZE = b"mode=0700,size=64m,nr_inodes=64k"
 
@@ -62,9 +63,10 @@ class _Copy:
     """The copy of one file of settings.
 
     `folder` is the git directory outside, or -1 while the root is hidden. `inside` is the folder
-    of the copy, and `link` leads there. `first` is the file at the start, and `equal` the one that
-    the copy was made from, or last carried over to.
-    To `first`, what a person adds later is added. `seen` is the copy when it was compared last,
+    of the copy, and `link` leads there.
+
+    `first` is the file at the start, with what a person has added since. `equal` is the one that
+    the copy was made from, or last carried over to. `seen` is the copy when it was compared last,
     `kept` the keys that stayed in it, and `carried` those that did not. `is_behind` says that the
     file outside may need more, and `is_partly_carried` that it does.
     """
@@ -72,10 +74,8 @@ class _Copy:
     def __init__(self) -> None:
         self.root = self.path = b""  # one mount may take the place of another one
         self.identity = (0, 0)
-        self.folder = -1
+        self.folder = self.inside = -1
         self.forget()
-
-    inside = -1
 
     def forget(self) -> None:
         """Let go of the copy."""
@@ -207,7 +207,7 @@ class PrivateSettings:
             keys = by_root.get(root, [])
             if keys != self._told.get(root, []):
                 self._told[root] = keys
-                yield Fact(FactKind.SETTINGS, root, b", ".join(keys))
+                yield Fact(FactKind.SETTINGS, root, b", ".join(keys)[:_MAX_NAMED_BYTES])
 
     def _take(self, copy: _Copy, folder: int) -> None:
         """Take the git directory outside, which may be another one than before."""
