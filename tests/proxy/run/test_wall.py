@@ -408,6 +408,31 @@ def test_a_server_hears_of_a_revoke_before_the_kernel_and_of_a_grant_after_it(
     assert wrong == [*grant, ORDER, REPORT, notified]
 
 
+# The run proxy on a disk that is full as long as a file is there.
+FULL = (
+    "from rootsd.proxy.run import main; from rootsd.wall.kernel import disk_room; import os, sys; "
+    "disk_room.DiskRoom._left = lambda self: 0 if os.path.exists({!r}) else 1 << 40; "
+    "disk_room._LONGEST_S = 0.1; sys.exit(main.main(sys.argv[2:]))"
+)
+
+
+def test_a_server_waits_while_the_disk_is_full(person: Person, tmp_path: Path) -> None:
+    full, words = tmp_path / "full", line("--confine")
+    words[1:3] = ["-c", FULL.format(str(full))]
+    note = person.parent / "alpha" / "NOTE"
+    with started(words, HOME=str(person.home)) as client:
+        client.shake_hands()
+        said = read(client, 1, note)
+        full.touch()
+        until(lambda: programs_behind_wall(client.process.pid) == {psutil.STATUS_STOPPED})
+        client.start_call(2, "read", str(note))
+        full.unlink()
+        answer = client.answer()
+        assert (answer["id"], answer["result"]["said"]) == (2, said[0])
+        assert client.process.stderr is not None
+        assert any(b"0 MiB left, so s waits" in each for each in client.process.stderr)
+
+
 def test_a_link_that_a_server_left_in_a_git_directory_is_removed(person: Person) -> None:
     link = person.parent / "alpha" / ".git" / "FETCH_HEAD"
     link.unlink(missing_ok=True)
