@@ -302,3 +302,5 @@ def test_only_the_user_can_enter_what_is_kept(tmp_path: Path, make_wall: MakeWal
     make_wall()
     kept = tmp_path / "walls/name/kept"
     assert kept.stat().st_mode & 0o777 == 0o700, "or others could run a program with set-uid"
+    folders = [path for path in kept.rglob("*") if path.is_dir()]
+    assert [path for path in folders if path.stat().st_mode & 0o700 != 0o700] == [], "for rm -r"

@@ -150,6 +150,7 @@ class OwnStorage:
             except OSError as error:
                 self._why = f"overlay: {os.strerror(error.errno or 0)}"
                 continue
+            os.chmod(layer + _WORK + _WORK, 0o700)  # the kernel forbids all, so `rm -r` would fail
             if layer is layers[-1]:
                 self._in_memory.append(path)
             return True
