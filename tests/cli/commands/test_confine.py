@@ -46,6 +46,9 @@ def test_what_is_kept_is_listed_and_stays_unless_somebody_agrees(
     assert done.out.split("\t")[:2] == ["claude", str(3 * 4096)]
     assert "rootsd confine --clean --yes claude" in done.err
     assert left_in(folder) == before
+    rehearsed = json.loads(shell.run(*CLEAN, "--yes", "--dry-run", "--json").out)
+    assert (rehearsed["removed"], rehearsed["dry_run"]) == (["claude"], True)
+    assert left_in(folder) == before
     answer = json.loads(shell.run(*CLEAN, "--yes", "--json").out)
     assert answer["removed"] == ["claude"]
     assert answer["items"][0]["folder"] == str(folder)

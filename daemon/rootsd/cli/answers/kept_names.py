@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.text.phrases import age, bytes_of, shorten_home
@@ -36,19 +37,14 @@ _COLUMNS = (
 )
 
 
-def clean(invocation: Invocation, names: Sequence[str], *, yes: bool) -> int:
+def clean(invocation: Invocation, names: Sequence[str], *, yes: bool, dry_run: bool) -> int:
     """List what is kept, for all names or these, and remove it after a question.
 
     Raises NothingKept, Busy, and Unconfirmed.
     """
-    found = list(kept_names(invocation.places.state))
-    wanted = {os.fsdecode(folder_name(name)): name for name in names}
-    for folder, name in wanted.items():
-        if folder not in {each.name for each in found}:
-            raise NothingKept(f"nothing is kept for {name}", "rootsd confine --clean")
-    kept = [each for each in found if not names or each.name in wanted]
+    kept = _find(invocation, names)
     idle = [each for each in kept if not each.is_running]
-    removed = idle if yes else []
+    removed = idle if yes or dry_run else []
     output = invocation.output
     if not output.is_json:
         output.show(CommandResult([_item(each) for each in kept]), _COLUMNS)
@@ -57,16 +53,29 @@ def clean(invocation: Invocation, names: Sequence[str], *, yes: bool) -> int:
         raise Busy(f"{name} runs behind the wall, so nothing was removed", "rootsd sessions")
     if not kept:
         output.message("Nothing is kept.")
-    elif idle and not yes:
+    elif idle and not removed:
         removed = _confirmed(invocation, idle)
-    for each in removed:
-        _remove(each)
+    if not dry_run:
+        for each in removed:
+            _remove(each)
     if output.is_json:
-        gone = {"removed": [each.name for each in removed]}
+        gone = {"removed": [each.name for each in removed], "dry_run": dry_run}
         output.object(CommandResult([_item(each) for each in kept], extra=gone))
+    elif dry_run:
+        output.message(DRY_RUN_NOTICE)
     elif removed:
         output.message(f"Removed {_describe(removed)}.")
     return Exit.OK
+
+
+def _find(invocation: Invocation, names: Sequence[str]) -> list[KeptName]:
+    """Return what is kept, for all names or these. Raises NothingKept."""
+    found = list(kept_names(invocation.places.state))
+    wanted = {os.fsdecode(folder_name(name)): name for name in names}
+    for folder, name in wanted.items():
+        if folder not in {each.name for each in found}:
+            raise NothingKept(f"nothing is kept for {name}", "rootsd confine --clean")
+    return [each for each in found if not names or each.name in wanted]
 
 
 def _remove(kept: KeptName) -> None:

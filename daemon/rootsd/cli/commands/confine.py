@@ -46,6 +46,8 @@ class KeptNamesOutput(TypedDict):
     """What was kept, by name."""
     removed: list[str]
     """The names whose kept files are removed now."""
+    dry_run: bool
+    """Whether nothing was removed, because of --dry-run."""
 
 
 @click.command(
@@ -74,6 +76,7 @@ class KeptNamesOutput(TypedDict):
     " and remove it after a question",
 )
 @click.option("--yes", is_flag=True, help="with --clean, do not ask")
+@click.option("--dry-run", is_flag=True, help="with --clean, only show what would be removed")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]...")
 @pass_invocation
 def command(
@@ -111,13 +114,13 @@ def command(
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
     It is 125 if the wall ended the program. Linux only.
     """
-    clean, yes = wall.pop("clean"), wall.pop("yes")
+    clean, yes, dry_run = wall.pop("clean"), wall.pop("yes"), wall.pop("dry_run")
     if clean:
         if late := [word for word in words if word.startswith("-")]:
             raise click.UsageError(f"put {late[0]} before the names")
         from rootsd.cli.answers import kept_names
 
-        return kept_names.clean(invocation, words, yes=yes)
+        return kept_names.clean(invocation, words, yes=yes, dry_run=dry_run)
     from rootsd.cli.answers.start_folder import ask_about_start
     from rootsd.wall.session import main as confine
 
