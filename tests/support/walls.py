@@ -94,6 +94,7 @@ class Weakness(Enum):
     FIRST_THREAD = "only the first thread of a holder is looked at"
     LATE_WATCH = "names are watched once a file `late` in the root is gone"
     NO_SEARCH = "worktrees of deeper repositories are not searched"
+    NO_CLEARING = "what an earlier program left is in the way of mounts"
     NO_OVERLAY = "the kernel has no overlays"
     CARRY_ALL = "each changed setting of git is carried over"
     NO_GIT = "there is no git that only root can change"
@@ -511,6 +512,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.CARRY_ALL: ((private_settings, "carry_over", _carry_all),),
     Weakness.NO_GIT: ((private_settings, "find_git", lambda: None),),
     Weakness.NO_PLACEHOLDERS: ((stand_ins.StandIns, "_add_placeholder", lambda *_: None),),
+    Weakness.NO_CLEARING: ((skeleton.Skeleton, "clear_way_below", lambda *_: None),),
     Weakness.NO_OVERLAY: ((own_storage, "_OVERLAY", b"none"),),
     Weakness.LATE_WATCH: ((tree.SharedTree, "_watch", _watch_late),),
     Weakness.NO_SEARCH: ((worktrees, "search_repositories", lambda *_: iter(())),),
