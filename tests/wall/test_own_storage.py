@@ -223,6 +223,18 @@ def test_no_link_of_an_earlier_program_leads_a_mount_elsewhere(
     assert content(second, home / ".cache/uv.hidden/key") == "ENOENT"
 
 
+def test_control_if_links_are_followed_a_mount_is_led_elsewhere(
+    home: Path, make_wall: MakeWall
+) -> None:
+    (home / ".ssh").mkdir()
+    with make_wall() as first:
+        first.run(f"os.symlink('{home}/.ssh', '{home}/.cache/uv')")
+    (home / ".cache/uv").mkdir()
+    (home / ".cache/uv/a").write_text("outside")
+    second = make_wall("name", Weakness.FOLLOW_LINKS, Weakness.NO_CLEARING)
+    assert content(second, home / ".cache/uv/a") == "ENOENT"
+
+
 @pytest.mark.parametrize(
     "left", ["os.mkfifo({!r})", "os.mkdir({!r} + '.hidden'); open({!r}, 'w')"]
 )
