@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from rootsd.core.paths import bytes_of, to_uri
 
 _MAX_MARKS = 2
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\})")
+_ESCAPE = r"\\(?:x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\})"
 # JSON text in ASCII contains only visible characters, spaces, and line ends.
-_NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
+_NOT_PLAIN = r"[^\x00-\x7e]+"
 LABEL_LIMIT = 64
 # Bytes 0x80 to 0xFF that are not UTF-8, as lone surrogates (PEP 383).
 _SURROGATE_BYTES = (0xDC80, 0xDCFF)
@@ -32,10 +33,6 @@ _HIDDEN_SPANS = (
     # a note without a head, and fillers of the Khitan and Egyptian scripts.
     (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
 )  # fmt: skip
-# A pattern takes a few kB; a set of these characters would take 450 kB.
-_HIDDEN = re.compile(
-    "[{}]".format("".join(f"{chr(start)}-{chr(end - 1)}" for start, end in _HIDDEN_SPANS))
-)
 
 
 def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
@@ -60,7 +57,7 @@ def text_of_label(label: str) -> str | None:
     if "\\" not in label:
         return None
     try:
-        text = _ESCAPE.sub(_unescape, label)
+        text = re.sub(_ESCAPE, _unescape, label)
     except (ValueError, OverflowError):  # no character has that number
         return None
     return text if safe_label(text, limit=None) == label else None
@@ -92,7 +89,7 @@ def safe_json(text: str) -> str:
     """
     if text.isascii() and "\x7f" not in text:  # a hundred times faster than the search below
         return text
-    return _NOT_PLAIN.sub(lambda run: "".join(map(_json_char, run[0])), text)
+    return re.sub(_NOT_PLAIN, lambda run: "".join(map(_json_char, run[0])), text)
 
 
 def _json_char(char: str) -> str:
@@ -147,11 +144,21 @@ def _with_edges_shown(label: str) -> str:
 def _must_escape(char: str) -> bool:
     category = unicodedata.category(char)
     return (
-        _HIDDEN.match(char) is not None
+        _hidden().match(char) is not None
         or char == "\\"
         or category.startswith("C")
         or (category.startswith("Z") and char != " ")
     )
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    """Return the pattern of a hidden character. Few programs meet a name that needs it.
+
+    A pattern takes a few kB; a set of these characters would take 450 kB.
+    """
+    spans = (f"{chr(start)}-{chr(end - 1)}" for start, end in _HIDDEN_SPANS)
+    return re.compile("[{}]".format("".join(spans)))
 
 
 def _escape(char: str) -> str:

@@ -1,4 +1,7 @@
-"""Create folders and files that only this user can access, and sync them to the disk."""
+"""Create folders and files that only this user can access, and sync them to the disk.
+
+Lean programs open files with this module, so it does not load `pathlib`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,15 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    AnyPath = Path | str | os.PathLike[str]
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -105,7 +113,7 @@ def list_names(folder: Path) -> list[str]:
         raise unusable_error(folder, error) from error
 
 
-def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+def open_private_file(file: AnyPath, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     """Open `file`. If `flags` has O_CREAT, create a missing file with mode 0600.
 
     Raises NotPrivate if it cannot be opened, is a link, is not a regular file, or belongs to
@@ -125,7 +133,7 @@ def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     return fd
 
 
-def _make_private(fd: int, file: Path) -> None:
+def _make_private(fd: int, file: AnyPath) -> None:
     try:
         found = os.fstat(fd)
         is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
@@ -195,7 +203,7 @@ def sync_path(path: Path) -> None:
         os.close(fd)
 
 
-def unusable_error(path: Path, error: OSError) -> NotPrivate:
+def unusable_error(path: AnyPath, error: OSError) -> NotPrivate:
     """Return the error to raise for `path` after `error`."""
     if error.errno == errno.ELOOP:  # because of O_NOFOLLOW
         return NotPrivate(f"{display_path(path)} is a link", f"mv {path} {path}.old")
@@ -204,10 +212,10 @@ def unusable_error(path: Path, error: OSError) -> NotPrivate:
         remedy = "free some space on that disk, then try again"
         return NotPrivate(f"{display_path(path)} cannot be written: {reason}", remedy)
     return NotPrivate(
-        f"{display_path(path)} cannot be used: {reason}", f"ls -ld {path.parent} {path}"
+        f"{display_path(path)} cannot be used: {reason}", f"ls -ld {os.path.dirname(path)} {path}"
     )
 
 
-def display_path(path: Path) -> str:
+def display_path(path: AnyPath) -> str:
     """Return `path` as text that is safe on a terminal."""
     return safe_label(os.fsencode(path), limit=None)

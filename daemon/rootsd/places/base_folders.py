@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
@@ -61,7 +60,7 @@ def folder_of_daemon(variable: str) -> bytes:
     """
     if top := overriding_folder():
         return top + (b"/config" if variable == "XDG_CONFIG_HOME" else b"/state")
-    record = Path(default_folder("XDG_STATE_HOME"), "rootsd", RECORD_NAME)
+    record = os.path.join(default_folder("XDG_STATE_HOME"), "rootsd", RECORD_NAME)
     try:
         environment: Mapping[str, str] = recorded_variables(record)
     except (OSError, RootsdError, Unparsable):
@@ -74,7 +73,7 @@ def walls_folder() -> bytes:
     return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
 
 
-def recorded_variables(record: Path) -> dict[str, str]:
+def recorded_variables(record: str | os.PathLike[str]) -> dict[str, str]:
     """Return the variables in a start record, which `rootsd.service.start_record` writes.
 
     Raises RootsdError if the file cannot be opened, OSError, and Unparsable.

@@ -192,7 +192,7 @@ def _whole_number(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-_DECIMAL = re.compile(r"([+-]?[0-9]{1,17})(?:\.0*)?", re.ASCII)
+_DECIMAL = r"([+-]?[0-9]{1,17})(?:\.0*)?"
 
 
 def same_id(id_: Id, known: Container[Id]) -> Id | None:
@@ -205,7 +205,7 @@ def same_id(id_: Id, known: Container[Id]) -> Id | None:
         return id_
     if isinstance(id_, int):
         return str(id_) if str(id_) in known else None
-    found = _DECIMAL.fullmatch(id_.strip(_WHITE_SPACE))
+    found = re.fullmatch(_DECIMAL, id_.strip(_WHITE_SPACE))
     return number if found and (number := int(found[1])) in known else None
 
 
@@ -240,7 +240,7 @@ class _AmbiguousError(ValueError):
 
 _WHITE_SPACE = " \t\n\r"  # of JSON
 _RESERVED = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STRING = rb'"(?:[^"\\]|\\.)*"'
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # up and down, as signed bytes
 _ALL_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
@@ -278,7 +278,7 @@ def _rejected(line: bytes, why: str) -> Malformed:
 def _is_deep(line: bytes) -> bool:
     if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
         return False
-    brackets = _STRING.sub(b"", line).translate(_STEPS, _NOT_BRACKETS)
+    brackets = re.sub(_STRING, b"", line).translate(_STEPS, _NOT_BRACKETS)
     return max(accumulate(memoryview(brackets).cast("b")), default=0) > MAX_NESTING
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
+import rootsd
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.wall.session.kept_names import kept_names
 from support import preloaded
 from support.polling import until
 from support.roots_publisher import RootsPublisher
@@ -22,6 +24,18 @@ from support.unread_errors import ROOTSD, UnreadErrors, started_unread
 pytestmark = [pytest.mark.needs("wall"), pytest.mark.usefixtures("publisher")]
 
 _HANG_GUARD_S = 120
+# Each of these takes 1 to 4 ms of each start. The last two are ours, for few programs.
+_UNNEEDED = {
+    "pathlib", "hashlib", "shutil", "tempfile", "subprocess", "urllib.parse", "click", "msgspec",
+    "rootsd.wall.kernel.fixed_view", "rootsd.wall.session.agent_state",
+}  # fmt: skip
+_PROBE = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from rootsd.__main__ import main
+main()
+print(*sys.modules, file=sys.stderr)
+"""
 
 
 def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -49,6 +63,36 @@ def test_a_program_starts_if_nobody_reads_what_confine_says(kind: UnreadErrors) 
     with started_unread(kind, (*ROOTSD, "confine", "--", "echo", "started")) as client:
         assert client.stdout.read() == b"started\n"
         assert client.process.wait(_HANG_GUARD_S) == 0
+
+
+def loaded(home: Path, *words: str) -> set[str]:
+    """Return the modules that the front has loaded at its end."""
+    place = str(Path(rootsd.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _PROBE, place, "confine", "--quiet", *words],
+        cwd=home, check=True, capture_output=True, text=True, timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    return {*done.stderr.split()}
+
+
+def test_a_start_loads_no_module_that_few_walls_need(root: ConfinedRoot, home: Path) -> None:
+    found = loaded(home, "--", "true")
+    assert "rootsd.wall.kernel.warden" in found, "the control"
+    assert found & _UNNEEDED == set()
+
+
+def test_nothing_is_in_use_after_the_end(root: ConfinedRoot, home: Path, tmp_path: Path) -> None:
+    (home / ".nvm").mkdir()
+    state = bytes(tmp_path / "rootsd/state")
+    program = start(home, "sh", "-c", "echo made > ~/.nvm/new; echo here; cat")
+    program.expect("here")
+    assert [each.is_running for each in kept_names(state)] == [True], "the control"
+    program.sendeof()
+    program.wait()
+    for _ in range(3):
+        assert [each.is_running for each in kept_names(state)] == [False]
+        assert confine("--", "sh", "-c", "cat ~/.nvm/new", cwd=home).stdout == "made\n"
+    assert len([*tmp_path.rglob("confine/sh/*/lock")]) == 1, "each start has taken the same folder"
 
 
 def test_a_program_gets_its_folder_and_its_status_comes_back(

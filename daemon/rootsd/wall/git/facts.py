@@ -60,7 +60,7 @@ _OLD_REMOTES = (b"/remotes", b"/branches")
 # What `git sparse-checkout` writes into the settings of a worktree.
 _HARMLESS = frozenset(("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"))
 _REBASE_TODO = b"/rebase-merge/git-rebase-todo"
-_REBASE_COMMAND = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+([^\n]+)", re.MULTILINE)
+_REBASE_COMMAND = rb"(?m)^[ \t]*(?:exec|x)[ \t]+([^\n]+)"
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_CHECKOUTS = 512
@@ -290,7 +290,7 @@ def _is_file_or_link(path: bytes) -> bool:
 def _rebase_commands(folder: bytes) -> Iterator[Fact]:
     """Yield the list of a rebase that has stopped, if it has commands: a person may go on."""
     text = read_small(folder + _REBASE_TODO, CONFIG_CAP) or b""
-    if found := _REBASE_COMMAND.search(text):
+    if found := re.search(_REBASE_COMMAND, text):
         yield Fact(FactKind.COMMANDS, folder + _REBASE_TODO, found[1])
 
 

@@ -15,7 +15,6 @@ Everything here may be hostile: no link is followed out of the root, and reads a
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections import deque
@@ -192,6 +191,8 @@ def tool_folders(root: int, place: bytes) -> dict[bytes, set[bytes]]:
 
 def digest(content: bytes) -> bytes:
     """Return the digest of a content, in a fingerprint."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most roots have few such files
+
     return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
 
 

@@ -234,6 +234,13 @@ class BaseView:
 
     # Denied folders
 
+    def close(self) -> None:
+        """Close the mounts of the base, which would keep its file systems in use."""
+        for each in self._base_mounts.values():
+            for fd in (each.fd, each.place, each.point.fd):
+                os.close(fd)
+        self._base_mounts.clear()
+
     @property
     def masks(self) -> set[bytes]:
         """What is masked in the base."""

@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
-from rootsd.wall.kernel import cell, landlock, static_cell
-from rootsd.wall.kernel.fixed_view import FixedView
+from rootsd.wall.kernel import cell, landlock
 from rootsd.wall.kernel.mounted_view import MountedView
 from rootsd.wall.kernel.supervision import CellOptions
 from rootsd.wall.kernel.warden import FollowRoots, Warden, WardenSettings, start_warden
+
+if TYPE_CHECKING:
+    from rootsd.wall.kernel.fixed_view import FixedView
 
 
 class Engine(Protocol):
@@ -83,7 +85,11 @@ class StaticEngine:
 
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Restrict this process by the warden's rules."""
+        from rootsd.wall.kernel import static_cell  # noqa: PLC0415 - few walls need it
+
         static_cell.enter(warden, options, self._version)
 
     def _make_view(self, settings: WardenSettings) -> FixedView:
+        from rootsd.wall.kernel.fixed_view import FixedView  # noqa: PLC0415 - few walls need it
+
         return FixedView(settings, self._version)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -44,6 +43,8 @@ FOLDERS = b"/folders"
 UPPER = b"/upper"
 """Where a kept folder has what programs wrote."""
 _WORK = b"/work"
+COPIES, CACHES = b"/kept", b"/caches"
+"""With the static engine: copies of files, and what tools cache, in the folder of a wall."""
 RUN_PREFIX = b"run-"
 """How the names of the private folders of a start begin, in the folder of a wall."""
 _SOCKET = b"wall-"
@@ -169,6 +170,8 @@ class OwnStorage:
         """Return a copy of a file, which is made once."""
         copy = self._place_of(file)
         if not os.path.exists(copy):
+            import shutil  # noqa: PLC0415 - only --keep with a file needs it
+
             shutil.copyfile(file, copy + b".new", follow_symlinks=False)
             os.chmod(copy + b".new", 0o600)
             os.rename(copy + b".new", copy)
@@ -257,6 +260,8 @@ class OwnStorage:
                 os.unlink(self._kept + b"/" + _SOCKET + b"%d" % os.getpid())
             self.listener.close()
         remove_private(self._folder)
+        if self._lock >= 0:
+            os.close(self._lock)
 
 
 def remove_private(folder: bytes) -> None:

@@ -19,7 +19,13 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
-from rootsd.wall.kernel.own_storage import RUN_PREFIX, flat_name, remove_private
+from rootsd.wall.kernel.own_storage import (
+    CACHES,
+    COPIES,
+    RUN_PREFIX,
+    flat_name,
+    remove_private,
+)
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _LINKED = frozenset(
@@ -28,8 +34,6 @@ _LINKED = frozenset(
         ViewEntryKind.WRITE, ViewEntryKind.LINK, ViewEntryKind.TOOLS,
     }
 )  # fmt: skip
-COPIES, CACHES = b"/kept", b"/caches"
-"""Where copies of files and what tools cache is, in the folder of a wall."""
 
 
 class PrivateFolders:

@@ -11,7 +11,6 @@ moment without either.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -20,6 +19,7 @@ from rootsd.core.paths import ancestors, contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.points import is_folder
+from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.skeleton import Mounted, Skeleton, first_below, make_folders
 from rootsd.wall.kernel.worktrees import RootWorktrees
 from rootsd.wall.system_calls import closing, open_path
@@ -115,7 +115,8 @@ class StandIns:
         for path, place in list(self._placeholders.items()):
             if contains(cover, place):
                 del self._placeholders[path]
-        shutil.rmtree(cover, ignore_errors=True)
+        with suppress(OSError), closing(open_path(self._folder, os.O_DIRECTORY)) as above:
+            remove_tree(os.fsdecode(os.path.basename(cover)), above)
 
     # Placeholders
 

@@ -152,6 +152,7 @@ class SharedTree:
     def close(self) -> None:
         """Unmount everything, and remove the private folders from the disk."""
         if self._storage is not None:
+            self._base_view.close()
             with suppress(OSError), closing(open_path(self._base)) as base:
                 detach(base)
             self._storage.close()

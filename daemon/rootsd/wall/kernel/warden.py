@@ -63,7 +63,7 @@ from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
 from rootsd.wall.view.denied_base import is_denied
 
-_READY = b"ready"
+_READY, _DONE = b"ready", b"done"
 _MAX_START_MESSAGE = 1 << 16
 _MAX_GATES = 2
 _CHUNK = 1 << 16
@@ -78,7 +78,7 @@ class WardenSettings(NamedTuple):
     that is in `folder`, too. `home` is the real home folder of the user. `denied` are the denied
     folders at the start. `without` are the layers that programs run without. `listener` leads to
     who must know the roots: see `root_news`. With `has_new_worktrees`, programs may ask for
-    folders beside roots.
+    folders beside roots. `lock` is a descriptor that the warden holds until it has done all work.
     """
 
     folder: bytes
@@ -91,6 +91,7 @@ class WardenSettings(NamedTuple):
     kept: bytes = b""
     listener: socket.socket | None = None
     has_new_worktrees: bool = False
+    lock: int = -1
 
 
 class WardenFeed(Protocol):
@@ -216,17 +217,29 @@ class Warden(NamedTuple):
         return WardenNews(self.channel)
 
     def end(self) -> list[str]:
-        """Let the warden end, and with it the programs, and wait until it has ended.
+        """Let the warden end, and with it the programs, and wait until it has done all its work.
 
-        Returns what the programs have left behind, as sentences.
+        Returns what the programs have left behind, as sentences. The process may live a little
+        longer, because the kernel takes time for the end of namespaces and watches.
         """
+        last = b""
+        with suppress(OSError):  # it may have ended already
+            self.channel.settimeout(None)
+            self.channel.shutdown(socket.SHUT_WR)
+            while data := self.channel.recv(_CHUNK):
+                last = data
         self.channel.close()
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        if not last.endswith(_DONE):  # it was killed, and may hold its lock until the very end
+            self.reap()
         with suppress(OSError):  # if the warden was killed, this process looks
             conclude_unfinished(self.folder, SessionEnd.ORDERLY)
         new = (each for each in reports_of(self.folder) if each.ended >= self.since)
         return [sentence for report in new for sentence in report.sentences()]
+
+    def reap(self) -> None:
+        """Wait for the end of the process. An owner that goes on must call this after `end`."""
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
 
 
 class WardenNews:
@@ -356,6 +369,11 @@ def _be_warden(
     finally:
         _forget_given(settings.folder)
         view.close()
+    if settings.lock >= 0:
+        os.close(settings.lock)
+    with suppress(OSError):
+        channel.sendall(_DONE)
+        channel.close()
     os._exit(0)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -162,6 +161,8 @@ def _push(flags: frozenset[Opening], push: PushPolicy, *, has_passwords: bool) -
 
 def explain_missing(program: str) -> RootsdError:
     """Return the error for a program that is not found inside, with the option that shows it."""
+    import shutil  # noqa: PLC0415 - only a program that is not found needs it
+
     found = shutil.which(program)
     if found is None:
         return RootsdError(f"{program} is not installed", f"command -v {program}")

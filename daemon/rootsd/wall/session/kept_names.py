@@ -20,6 +20,8 @@ from rootsd.wall.git.facts import names_in
 from rootsd.wall.git.session_peers import wall_folders
 from rootsd.wall.git.session_reports import LOCK
 from rootsd.wall.kernel.own_storage import (
+    CACHES,
+    COPIES,
     DOOR,
     FOLDERS,
     IN_USE,
@@ -27,7 +29,6 @@ from rootsd.wall.kernel.own_storage import (
     RUN_PREFIX,
     remove_private,
 )
-from rootsd.wall.kernel.private_folders import CACHES, COPIES
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.system_calls import closing, open_below, open_path
 

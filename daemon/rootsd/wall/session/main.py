@@ -12,9 +12,9 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rootsd.agents.forms.state import OwnSandbox
+from rootsd.agents import with_program
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
@@ -39,7 +39,6 @@ from rootsd.wall.kernel.warden import (
     WardenNews,
     WardenSettings,
 )
-from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for, unshown_git
 from rootsd.wall.session.kept_names import folder_name, remove_left
@@ -79,6 +78,9 @@ from rootsd.wall.view.standard_files import (
 )
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
+
+if TYPE_CHECKING:
+    from rootsd.wall.session.agent_state import PlannedAgent
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 _MISSING = b"missing"  # what the program's process reports if there is no such program
@@ -124,6 +126,7 @@ class OwnedWall(NamedTuple):
         self.warden.close_gate()
         for sentence in _end(self.warden, None):
             print_line(sentence)
+        self.warden.reap()
         settings = _warden_settings(self.view, denied, self.without)
         folder = _claim_folder(self.label)
         warden = _start(self.kind, settings, roots, None, folder, self.relay)
@@ -197,10 +200,8 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     start = hidden_start(scope, subscription.roots, home)
     if ask is not None and start is not None and start.can_be_asked_about(options):
         return ask(text_of(start.project), os.getpid()) or start_again()
-    state = _state_folder(options.label)
-    own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
     denied = subscription.view.denied
-    agent = plan_agent(options.words, home, state, options.label, subscription.roots, own, denied)
+    agent = _plan_agent(options, home, subscription.roots, denied)
     extra = () if agent is None else agent.entries
     view = kind.compose(options, subscription, extra).without_denied(denied)
     if start is not None:
@@ -246,6 +247,21 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
         _say(options, *_end(warden, relay))
 
 
+def _plan_agent(
+    options: ConfineOptions, home: bytes, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+) -> PlannedAgent | None:
+    """Return what the program gets as an agent, or None if it is none. Raises RootsdError."""
+    if not options.words or with_program(os.path.basename(options.words[0]), "state") is None:
+        return None
+    # Only agents need these modules.
+    from rootsd.agents.forms.state import OwnSandbox  # noqa: PLC0415
+    from rootsd.wall.session.agent_state import plan_agent  # noqa: PLC0415
+
+    state = _state_folder(options.label)
+    own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
+    return plan_agent(options.words, home, state, options.label, roots, own, denied)
+
+
 def _end(warden: Warden, relay: PushRelay | None) -> list[str]:
     """End the warden, and with it the programs. Return what they left behind, and were refused."""
     return [*warden.end(), *(relay.end() if relay is not None else ())]
@@ -276,7 +292,8 @@ def _start(
 ) -> Warden:
     """Start the warden in the folder that `_claim_folder` returned. Raises CannotConfine."""
     folder, lock = place
-    settings = settings._replace(folder=folder, kept=os.path.dirname(folder) + KEPT)
+    kept = os.path.dirname(folder) + KEPT
+    settings = settings._replace(folder=folder, kept=kept, lock=lock)
     if relay is not None:
         entries = (*settings.entries, relay.entry)
         settings = settings._replace(entries=entries, listener=relay.listener)

@@ -90,8 +90,6 @@ class PushRelay(NamedTuple):
             while data := self.channel.recv(_CHUNK):
                 if not data.startswith(_QUESTION):
                     found += data
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
         for each in (self.channel, self.listener):
             each.close()
         return text_of(bytes(found)).splitlines()
@@ -175,6 +173,8 @@ def _be_relay(relay: _Relay, channels: tuple[socket.socket, ...]) -> NoReturn:
         relay.run()
     finally:
         relay.end()
+        for each in channels:
+            each.close()  # the owner waits for this, and not for the end of the process
     os._exit(0)
 
 
