@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 from hypothesis import given
@@ -46,6 +47,29 @@ export A_TOKEN=$(pass show a) B_TOKEN=abc
 export A_TOKEN_FILE=~/a B_TOKEN=abc
 export STRIPE_KEY_LIVE=abc
 export HOOK=https://hooks.slack.com/services/T0/B0/abc
+export GITHUB_PAT=abc
+export MY_JWT=abc MY_CREDS=abc
+export SESSION_COOKIE=abc
+export X=sk_live_0123456789abcdef # comment
+alias x="tool aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF x"
+alias x='mysql -uroot -pabc'
+alias x='docker login -u me -p abc'
+alias x='wget --http-password abc h'
+alias x='echo abc | docker login --password-stdin'
+gh auth login --with-token <<< abc
+read -r MY_TOKEN <<< abc
+read MY_TOKEN < <(echo abc)
+printf -v MY_TOKEN %s abc
+function x; set -lx GH_TOKEN abc; end
+set-environment -g MY_TOKEN abc
+export TOKEN=`echo abc`
+export TOKEN=$(cat <<< abc)
+MY_TOKEN ?= abc
+ENV["TOKEN"] ||= "abc"
+vim.fn.setenv("OPENAI_API_KEY", "abc")
+  - {name: MY_TOKEN, value: abc}
+http_proxy = me:abc@proxy.example
+\\setenv PGPASSWORD abc
 """.strip().splitlines()
 
 HARMLESS_LINES = """
@@ -71,6 +95,15 @@ export GPG_TTY=$(tty)
 channel_priority: strict
 export TOKEN=
 export LESS="-R --use-color"
+export DOCKER_CONFIG=$HOME/.docker
+alias x='gh auth token | pbcopy'
+if [ -n "$TOKEN" ]; then x; fi
+for token in a b; do echo "$token"; done
+while read -r name token; do x; done
+vim.opt.iskeyword:append("-")
+highlight = { "password", "token" }
+set -g status-keys vi
+pw() { pass show "$1"; }
 """.strip().splitlines()
 
 
@@ -114,6 +147,8 @@ def test_a_shell_can_still_read_a_block_without_its_only_command(command: str) -
         "token =\n  abc\n",
         "<password><![CDATA[abc]]></password>\n",
         "<password>abc<!-- x --></password>\n",
+        '<property name="password" value="abc"/>\n',
+        '<entry name="x.token">abc</entry>\n',
         "T\0O\0K\0E\0N\0=\0a\0",
         "cat > x <<END_TOKEN=abc\ndef\n",
         "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n",
@@ -144,8 +179,20 @@ def test_an_element_of_xml_loses_its_value() -> None:
         ("password=$1", False),
         ("key=value", False),
         ("token: str = ''", False),
+        ("Usage: x --token TOKEN --password PASSWORD", False),
+        ("echo y | x login", False),
         ("sha=0123456789abcdef0123456789abcdef", False),
     ],
 )
 def test_a_program_has_a_secret_only_if_it_is_a_literal(line: str, has_secret: bool) -> None:
     assert has_literal_secret(f"#!/bin/sh\n{line}\n".encode()) is has_secret
+
+
+@pytest.mark.parametrize("part", ["a", "set ", "token <", "://a:", "login -p"])
+def test_a_long_line_does_not_hold_up_the_start(part: str) -> None:
+    """A program can write such a line into a script that the view shows. It took minutes."""
+    line = f"x = {part * (64_000 // len(part))} token\n".encode()
+    started = time.process_time()
+    without_secrets(line)
+    has_literal_secret(line)
+    assert time.process_time() - started < 5

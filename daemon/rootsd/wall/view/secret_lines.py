@@ -17,27 +17,52 @@ if TYPE_CHECKING:
 
 # Each secret that the patterns find has one of these in it.
 _HINTS = (
-    b"token", b"pass", b"pwd", b"secret", b"key", b"auth", b"credential", b"bearer", b"basic",
+    b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic", b"cookie",
+    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"login", b"mysql", b"maria", b"proxy",
     b"://", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-", b"sk-", b"xox",
     b"akia", b"asia", b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj", b"sg.", b"dop_v1_", b"-u",
+    b"k_live", b"k_test", b"gsk_", b"whsec_", b"hvs.", b"atatt", b"nvapi-", b"shp", b"rubygems_",
 )  # fmt: skip
 _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
     | \bsk-[\w-]{16} | xox[abeoprs]-[\w-]{10} | \bA[KS]IA[0-9A-Z]{16} | \bnpm_\w{30} | \bhf_\w{20}
     | \bpypi-[\w-]{20} | \bAIza[\w-]{30} | \beyJ[\w-]{10,}\.[\w-]{10} | \bSG\.[\w-]{16}
-    | dop_v1_\w{16} | AGE-SECRET-KEY- | /t/[\w-]{10,}/
+    | dop_v1_\w{16} | \b[rs]k_(?:live|test)_\w{16} | \bgsk_\w{20} | \bwhsec_[\w+/]{16}
+    | \bhvs\.[\w-]{20} | \bATATT3[\w-]{20} | \bdckr_pat_ | \btskey-[\w-]{10} | \bnvapi-[\w-]{20}
+    | \bshp(?:at|ca|ss)_\w{16} | \brubygems_\w{20} | AGE-SECRET-KEY- | /t/[\w-]{10,}/
     | hooks\.slack\.com/services/ | discord(?:app)?\.com/api/webhooks/
-    | ://[^/\s:@"']*:(?![$<{])[^/\s@]+@ | https?://[\w-]{20,}@
+    | ://[^/\s:@"']{0,99}:(?![$<{])[^/\s@]{1,999}@ | https?://[\w-]{16,}@
     | (?i:\b(?:basic|bearer)\s+[\w+/=.-]{8} | authorization\s*:\s*\w | sshpass\s+-p
-      | \s(?:-u|--user)[\s=]*["']?[^\s"':$]+:[^\s"'$])
+      | \s(?:-u|--user)[\s=]*["']?[^\s"':$]{1,99}:[^\s"'$])
 """
+_STRONG = rb"(?:token|passw(?:or)?d|passphrase|secret|api_?key)\w{0,60}"
+# In a program, these are often in the text of its help.
+_COMMANDS = (
+    rb"""(?ix)
+    proxy\w{0,9}["']?\s*[=:]\s*["']?[^\s/@:$"']{1,99}:[^\s/@$]{1,999}@
+    | \b(?:mysql|mariadb|login)\b.{0,200}\s-p\s*["']?[^\s"'$-]
+    | \s--[\w-]{0,60}(?:token|passw(?:or)?d|passphrase|secret|api-?key)\s+["']?[^\s"'$|&;<>-]
+    | \b(?:echo|printf)\s[^|$]{1,999}\|.{0,200}(?:stdin|with-token|login\b)
+    | login\b.{0,200}<<<\s*["']?[^\s"'$]
+    | \(\s*["'][\w.-]{0,60}"""
+    + _STRONG
+    + rb"""["']\s*,\s*["'][^\s"'$]
+    | """
+    + _STRONG
+    + rb"""(?: ["']>[^\s<$]
+      | ["']?[\s,]+["']?(?:value["']?\s*[=:]|<\s*<\(\s*(?:echo|printf)|<<<)\s*["']?[^\s"'$] )
+"""
+)
 _NAME = rb"""
-    (?P<name>[\w.$:/@%-]*(?:token|pass(?:\b|_|w|phrase)|pwd|secret|api_?key|(?<!signing)key(?:\b|_)
-      |auth(?!or\b|ority)|credential|bearer)[\w.-]*)
+    (?P<name>(?:token|pass(?:\b|_|w|phrase|code)|pwd|pw(?:ord)?\b|secret|api_?key
+      |(?<!signing)key(?:\b|_)|auth(?!or\b|ority)|credential|creds?(?:\b|_)|bearer|cookie|jwt
+      |_pat(?:\b|_)|(?:otp|mfa)(?:\b|_)|session_?id|webhook)[\w.-]{0,60})
 """
-_SETTING = rb"(?ix)" + _NAME + rb"""["']?\]?\s*[=:]+>?\s*(?P<value>.*)"""
-_WORDS = rb"""(?ix)^\s*(?:set\s(?:.*\s)?|setenv\s+|machine\s.*\s|(?=passw|token))
-    (?P<name>\w*(?:token|pass\b|passw|secret|key\b|credential)\w*)\s+(?P<value>\S.*)
+_SETTING = rb"(?ix)" + _NAME + rb"""["']?\]?\s*[?+|]*[=:]+>?\s*(?P<value>.*)"""
+_WORDS = rb"""(?ix)(?:\b(?:set|setenv|set-environment)\s(?:.{0,200}\s)?|\bprintf\s+-v\s+
+      |\b(?:machine|default)\s.{0,200}\s
+      |^\s*(?=passw|token))
+    (?P<name>\w{0,60}(?:token|pass\b|passw|secret|key\b|credential)\w{0,60})\s+(?P<value>\S.*)
 """
 _OPENED = rb"""(?ix)
     (<([\w.-]*(?:token|passw|passphrase|secret|private_?key|api_?key)[\w.-]*)(?:\s[^<>]*)?(?<!/)>)
@@ -46,11 +71,11 @@ _ELEMENT = _OPENED + rb"[^<>]+(?=</\2>)"
 _FULL_ELEMENT = _OPENED + rb"(?!</\2>)"
 # A value that only a program would write: these occur in programs for other reasons, too.
 _RANDOM = rb"""(?x)
-    [=:\s]["']?(?:[0-9a-f]{32,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,})={0,2}["']?\s*$
+    [=:\s]["']?(?:[0-9a-f]{32,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,})={0,2}["']?(?:[\s;,)}]|$)
 """
 _MIN_RANDOM = 32
 _NO_SECRET = rb"""(?ix)
-    ["']?(?:\$\{?\w+\}?|\$\((?!\s*(?:echo|printf|base64)).*|`.*|true|false|yes|no|on|off|null|none
+    ["']?(?:\$\{?\w+\}?|(?:\$\(|`)(?!\s*(?:echo|printf|base64)|.*<<<).*|true|false|yes|no|on|off|null|none
     |always|never|auto|legacy|\d{1,5})?["']?[\s,;]*(?:\#.*)?
 """
 _PLACE = rb"(?i).*(?:file|path|dir|folder|sock|home|command|cmd|program|helper|timeout)"
@@ -114,7 +139,7 @@ def _has_secret(line: bytes) -> bool:
         return True
     if not _may_have_secrets(line):
         return False
-    if _pattern(_KNOWN_FORMS).search(line):
+    if _pattern(_KNOWN_FORMS).search(line) or _pattern(_COMMANDS).search(line):
         return True
     return any(not _is_harmless(name, value) for name, value in _named_values(line))
 
@@ -135,7 +160,7 @@ def _has_literal(line: bytes) -> bool:
 
 def _named_values(line: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield each name that sounds like one of a secret, and all of the line after it."""
-    found = _pattern(_SETTING).search(line) or _pattern(_WORDS).match(line)
+    found = _pattern(_SETTING).search(line) or _pattern(_WORDS).search(line)
     while found is not None:
         yield found["name"], found["value"].strip()
         found = _pattern(_SETTING).search(line, found.start("value"))
@@ -152,7 +177,7 @@ def _has_value_below(line: bytes, following: bytes) -> bool:
 def _goes_on(line: bytes) -> bool:
     """Return whether what a line says may go on in the next line."""
     has_open_quote = any(line.count(quote) % 2 for quote in (b'"', b"'", b"`"))
-    is_document = b"<<" in line or b'"""' in line or b"'''" in line
+    is_document = b"<<" in line.replace(b"<<<", b"") or b'"""' in line or b"'''" in line
     return has_open_quote or is_document or line.endswith(_OPEN_ENDS)
 
 
