@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 # Each secret that the patterns find has one of these in it.
 _HINTS = (
-    b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic", b"cookie",
-    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"login", b"mysql", b"maria", b"proxy",
-    b"://", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-", b"sk-", b"xox",
-    b"akia", b"asia", b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj", b"sg.", b"dop_v1_", b"-u",
-    b"k_live", b"k_test", b"gsk_", b"whsec_", b"hvs.", b"atatt", b"nvapi-", b"shp", b"rubygems_",
+    b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic",
+    b"cookie", b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"login", b"mysql",
+    b"maria", b"proxy", b"://", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_",
+    b"glpat-", b"sk-", b"xox", b"akia", b"asia", b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj",
+    b"sg.", b"dop_v1_", b"-u", b"k_live", b"k_test", b"gsk_", b"whsec_", b"hvs.", b"atatt",
+    b"nvapi-", b"shp", b"rubygems_",
 )  # fmt: skip
 _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
