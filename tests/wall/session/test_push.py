@@ -167,3 +167,65 @@ def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word:
     terminal.sendeof()
     terminal.expect(pexpect.EOF)
     assert (terminal.before or "").count("Type yes or no") == 0
+
+
+@pytest.mark.needs("sshd")
+def test_what_a_program_puts_into_path_does_not_run_outside(
+    project: Project, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment in the project is often the first folder of PATH."""
+    planted, ran = project.folder / "venv" / "bin", project.home / "ran"
+    planted.mkdir(parents=True)
+    linked, trusted = project.home / "linked", project.home / "trusted"
+    linked.symlink_to(planted)
+    trusted.mkdir()
+    usual = os.environ["PATH"]
+    for folder in (planted, linked):
+        monkeypatch.setenv("PATH", f"{folder}:{trusted}:{usual}")
+        project.succeed(f"""
+        for each in ssh git grep; do
+            printf '#!/bin/sh\\necho "$0" >> {ran}\\n' > {planted}/$each; chmod +x {planted}/$each
+        done
+        /usr/bin/git push -q origin HEAD:pushed""")
+    assert not ran.exists()
+    (trusted / "ssh").write_text(f'#!/bin/sh\necho ran >> {ran}; exec /usr/bin/ssh "$@"\n')
+    (trusted / "ssh").chmod(0o755)
+    project.succeed("/usr/bin/git push -q origin HEAD:again")
+    assert ran.read_text() == "ran\n", "the control: the person's own ssh in PATH"
+
+
+@pytest.mark.needs("sshd")
+def test_settings_that_a_program_may_write_run_nothing_outside(
+    project: Project, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository of dotfiles is a root, and a person's settings lead into it."""
+    ran, push = project.home / "ran", "git push -q origin HEAD:pushed"
+    ssh = project.home / ".ssh" / "config"
+    own, inside = ssh.read_text(), project.folder / "dotfile"
+    inside.write_text(f"ProxyCommand touch {ran}\n")
+    for text in (f"Include {inside}\n", "Include ~/src/api/*\n", own):
+        ssh.write_text(text)
+        if text is own:
+            ssh.rename(inside)
+            ssh.symlink_to(inside)
+        assert "a folder that programs may write" in project.fail(push)
+    ssh.unlink()
+    ssh.write_text(own)
+    command = os.environ["GIT_SSH_COMMAND"]
+    for planted in (str(inside), f"ssh -F '{inside}'", "ssh -F ~/src/api/dotfile"):
+        monkeypatch.setenv("GIT_SSH_COMMAND", planted)
+        assert "a folder that programs may write" in project.fail(push)
+    monkeypatch.delenv("GIT_SSH_COMMAND")
+    inside.write_text(f'[core]\n sshCommand = "touch {ran};"\n')
+    settings = project.home / ".gitconfig"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    settings.symlink_to(inside)
+    project.fail(push)
+    assert not ran.exists()
+    monkeypatch.setenv("GIT_SSH_COMMAND", command)
+    project.succeed(push)
+    monkeypatch.delenv("GIT_SSH_COMMAND")
+    settings.unlink()
+    settings.write_text(inside.read_text())
+    project.fail(push)
+    assert ran.exists(), "the control: the person's own settings, which no program can write"

@@ -632,6 +632,25 @@ def test_a_password_needs_a_visible_writable_root(relayed: Relayed, stored: Seen
     assert relayed.password(_HTTPS)[0] == "0"
 
 
+@_ALLOWED
+def test_no_helper_runs_that_a_program_may_write(relayed: Relayed, stored: SeenRoot) -> None:
+    ran, planted = relayed.folder / "ran", Path(os.fsdecode(stored.path)) / "helper"
+    planted.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    planted.chmod(0o755)
+    settings = relayed.folder / "home" / ".gitconfig"
+    own = settings.read_text()
+    for helper in (planted, f"!{planted} x", f"!sh -c '. {planted}'"):
+        settings.write_text(f'[credential]\n helper = "{helper}"\n')
+        assert "may write" in relayed.password(_HTTPS)[1]
+    settings.write_text(own)
+    assert relayed.password(_HTTPS)[0] == "0", "the control"
+    planted.write_text(f"[credential]\n helper = !touch {ran}\n")
+    settings.unlink()
+    settings.symlink_to(planted)
+    assert "may write" in relayed.password(_HTTPS)[1]
+    assert not ran.exists()
+
+
 def test_without_a_terminal_the_option_is_named(relayed: Relayed, stored: SeenRoot) -> None:
     status, text = relayed.password(_HTTPS)
     assert status == "255"

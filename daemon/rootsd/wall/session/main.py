@@ -277,7 +277,7 @@ def _start_relay(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> Pus
         return None
     asked = Asked.PERSON if own else Asked.NOBODY
     try:
-        return start_relay(folder, _known_origins(), view.push, asked)
+        return start_relay(folder, _known_origins(), view.push, asked, view.writable())
     except OSError as error:
         raise CannotConfine(f"git cannot be served: {error.strerror}", "--push off") from error
 

@@ -29,9 +29,12 @@ from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.root_news import SeenRoot
 from rootsd.wall.session.outside_program import ProgramOutput
+from rootsd.wall.session.written_folders import WrittenFolders
 
 _TIMEOUT_S = 2.0
 _MAX_AT_ONCE = 32
+_HELPERS = rb"^(credential\..*|core\.askpass)$"
+_HOW = (b"--show-scope", b"--show-origin", b"-z")
 _MAX_SETTINGS_BYTES = 1 << 20
 _KEYS = rb"^(remote\.origin\.(url|pushurl)|core\.sshcommand|url\..*\.(insteadof|pushinsteadof))$"
 _OF_REPOSITORY = (b"local", b"worktree")
@@ -117,10 +120,30 @@ class Origin(NamedTuple):
         return [each for each in found if each]
 
 
+class _Setting(NamedTuple):
+    """A setting, where it counts, and the file that has it."""
+
+    scope: bytes
+    file: bytes
+    key: bytes
+    value: bytes
+
+
 class KnownOrigins(NamedTuple):
     """The claims that are known, by each folder that programs could ever write."""
 
     claims: Mapping[bytes, tuple[Claim, ...]]
+
+
+def runs_what_programs_wrote(written: WrittenFolders, environment: Mapping[bytes, bytes]) -> bool:
+    """Return whether git would take a helper for passwords from a `written` folder."""
+    output = ProgramOutput(
+        (b"git", b"config", *_HOW, b"--get-regexp", _HELPERS), environment, _MAX_SETTINGS_BYTES
+    )
+    settings = _parsed(output.read(time.monotonic() + _TIMEOUT_S))
+    return settings is None or any(
+        written.hold(each.file) or written.are_named_in(each.value) for each in settings
+    )
 
 
 class OriginRecord:
@@ -128,6 +151,11 @@ class OriginRecord:
 
     def __init__(self, file: bytes) -> None:
         self._file = file
+
+    def folders(self) -> frozenset[bytes]:
+        """Return the folders that programs could ever write."""
+        with self._locked() as claims:
+            return frozenset(claims)
 
     def known(self, found: Mapping[SeenRoot, Claim]) -> frozenset[SeenRoot]:
         """Return the roots whose claim is known. Call it before programs see them."""
@@ -162,9 +190,11 @@ def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[s
         SeenRoot(root.path, root.access, shared_git_folder(root.path) if root.shared_git else None)
         for root in roots
     ]
-    found = find_origins(seen, os.environb)
+    known_origins = OriginRecord(record)
+    written = WrittenFolders(known_origins.folders() | {root.path for root in seen})
+    found = find_origins(seen, os.environb, written)
     claims = {root: origin.claim for root, origin in found.items() if origin.rights(root.access)}
-    known = OriginRecord(record).known(claims)
+    known = known_origins.known(claims)
     for root in claims:
         asks = "" if root in known else ", after a question: a program may have set this"
         where = ", ".join(safe_label(each, None) for each in found[root].words())
@@ -172,20 +202,23 @@ def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[s
 
 
 def find_origins(
-    roots: Iterable[SeenRoot], environment: Mapping[bytes, bytes]
+    roots: Iterable[SeenRoot], environment: Mapping[bytes, bytes], written: WrittenFolders
 ) -> dict[SeenRoot, Origin]:
-    """Ask git for the origin of each root that is a repository. All others are left out."""
-    clean = without_repository(environment)
+    """Ask git for the origin of each root that is a repository. All others are left out.
+
+    Settings of the person that lie in a `written` folder do not count.
+    """
+    clean = without_repository(written.environment(environment))
     folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
-    answers: dict[bytes, list[tuple[bytes, bytes, bytes]] | None] = {}
+    answers: dict[bytes, list[_Setting] | None] = {}
     waiting = sorted({*folders.values()})
     while waiting:
         batch, waiting = waiting[:_MAX_AT_ONCE], waiting[_MAX_AT_ONCE:]
         asked = {folder: _ask(folder, clean) for folder in batch}
         end = time.monotonic() + _TIMEOUT_S
-        answers |= {folder: _answer(git, end) for folder, git in asked.items()}
+        answers |= {folder: _parsed(git.read(end)) for folder, git in asked.items()}
     return {
-        root: _origin_of(answers[folder], environment)
+        root: _origin_of(answers[folder], environment, written)
         for root, folder in folders.items()
         if answers[folder] is not None
     }
@@ -262,32 +295,34 @@ def _has_controls(text: bytes) -> bool:
 
 
 def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
-    words = (b"git", b"--git-dir=" + folder, b"config", b"--show-scope", b"-z", b"--get-regexp")
-    return ProgramOutput((*words, _KEYS), environment, _MAX_SETTINGS_BYTES)
+    words = (b"git", b"--git-dir=" + folder, b"config", *_HOW, b"--get-regexp", _KEYS)
+    return ProgramOutput(words, environment, _MAX_SETTINGS_BYTES)
 
 
-def _answer(git: ProgramOutput, end: float) -> list[tuple[bytes, bytes, bytes]] | None:
-    """Return the scope, key, and value of each setting, or None if git does not answer in time."""
-    output = git.read(end)
+def _parsed(output: bytes | None) -> list[_Setting] | None:
+    """Return the settings that git has printed, or None if it did not answer in time."""
     if output is None:
         return None
     words = output.split(b"\0")
-    pairs = zip(words[::2], words[1::2], strict=False)
-    return [(scope, *_key_and_value(text)) for scope, text in pairs]
-
-
-def _key_and_value(text: bytes) -> tuple[bytes, bytes]:
-    key, _, value = text.partition(b"\n")
-    return key, value
+    parts = zip(words[::3], words[1::3], words[2::3], strict=False)
+    return [
+        _Setting(scope, place.removeprefix(b"file:"), *text.partition(b"\n")[::2])
+        for scope, place, text in parts
+    ]
 
 
 def _origin_of(
-    settings: Sequence[tuple[bytes, bytes, bytes]] | None, environment: Mapping[bytes, bytes]
+    settings: Sequence[_Setting] | None,
+    environment: Mapping[bytes, bytes],
+    written: WrittenFolders,
 ) -> Origin:
     own: dict[bytes, list[bytes]] = {}
     person: dict[bytes, list[bytes]] = {}
-    for scope, key, value in settings or ():
-        (own if scope in _OF_REPOSITORY else person).setdefault(key, []).append(value)
+    for each in settings or ():
+        if each.scope in _OF_REPOSITORY:
+            own.setdefault(each.key, []).append(each.value)
+        elif not written.hold(each.file):
+            person.setdefault(each.key, []).append(each.value)
     claim = Claim(
         tuple(own.get(b"remote.origin.url", ())),
         tuple(own.get(b"remote.origin.pushurl", ())),

@@ -28,9 +28,9 @@ class OutsideProgram:
         standard: tuple[int, int, int],
     ) -> None:
         actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(standard)]
-        self.pid = os.posix_spawnp(
-            command[0], command, environment, file_actions=actions, setsid=True,
-            setsigdef=(signal.SIGPIPE,),
+        self.pid = os.posix_spawn(
+            _found(command[0], environment), command, environment, file_actions=actions,
+            setsid=True, setsigdef=(signal.SIGPIPE,),
         )  # fmt: skip
         self.ended = os.pidfd_open(self.pid)
 
@@ -45,6 +45,15 @@ class OutsideProgram:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.wait()
+
+
+def _found(program: bytes, environment: Mapping[bytes, bytes]) -> bytes:
+    """Return the path of a program in the PATH of `environment`, not of this process."""
+    for folder in environment.get(b"PATH", b"").split(b":") if b"/" not in program else ():
+        path = folder + b"/" + program
+        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return program
 
 
 class ProgramOutput:

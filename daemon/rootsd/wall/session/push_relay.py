@@ -26,7 +26,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -41,6 +41,7 @@ from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.kernel.supervision import close_all_except
 from rootsd.wall.session.outside_program import OutsideProgram
+from rootsd.wall.session.written_folders import WrittenFolders
 from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
@@ -132,10 +133,17 @@ def socket_inside() -> bytes:
     return b"/run/user/%d/%s" % (os.geteuid(), _NAME)
 
 
-def start_relay(folder: bytes, record: bytes, push: PushPolicy, asked: Asked) -> PushRelay:
+def start_relay(
+    folder: bytes,
+    record: bytes,
+    push: PushPolicy,
+    asked: Asked,
+    writable: Iterable[bytes] = (),
+) -> PushRelay:
     """Fork a relay. Its socket is in the private `folder` of the wall. Raises OSError.
 
-    `record` is the file with the known origins.
+    `record` is the file with the known origins. `writable` are the folders that programs may write
+    and that are no roots.
     """
     place = folder + _SOCKET
     with suppress(FileNotFoundError):
@@ -151,7 +159,7 @@ def start_relay(folder: bytes, record: bytes, push: PushPolicy, asked: Asked) ->
     if pid == 0:
         try:
             gc.freeze()  # else, a search for garbage takes a copy of all that the owner has loaded
-            relay = _Relay(clients, owner, news, record, push, asked)
+            relay = _Relay(clients, owner, news, record, push, asked, frozenset(writable))
             _be_relay(relay, (clients, owner, news))
         finally:
             os._exit(1)
@@ -221,6 +229,7 @@ class _Relay:
         record: bytes,
         push: PushPolicy,
         asked: Asked,
+        writable: frozenset[bytes],
     ) -> None:
         # Not earlier, because the owner needs none of it, and must start fast.
         from rootsd.wall.session import origins  # noqa: PLC0415
@@ -230,6 +239,7 @@ class _Relay:
         self._listening, self._owner, self._news = clients, owner, news
         self._push = push
         self._asked = asked
+        self._writable = writable
         self._lines = bytearray()
         self._clients: list[_Client] = []
         self._shown: frozenset[SeenRoot] = frozenset()
@@ -314,7 +324,7 @@ class _Relay:
 
     def _look(self, roots: tuple[SeenRoot, ...]) -> None:
         """Find the origins of roots that programs do not see yet."""
-        found = self._origins_of.find_origins(roots, os.environb)
+        found = self._origins_of.find_origins(roots, os.environb, self._written(roots))
         nothing = self._origins_of.Claim()
         claims = {root: found[root].claim if root in found else nothing for root in roots}
         known = self._record.known(claims)
@@ -322,6 +332,11 @@ class _Relay:
         kept = {root: each for root, each in self._origins.items() if root in self._shown}
         self._origins = {**kept, **found}
         self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
+
+    def _written(self, new: Iterable[SeenRoot] = ()) -> WrittenFolders:
+        """Return the folders from which nothing may run, with those of `new` roots."""
+        seen = {root.path for root in (*self._shown, *new)}
+        return WrittenFolders(self._writable | seen | self._record.folders())
 
     def _grant(self, words: tuple[bytes, ...]) -> _Grant | None:
         """Return what gives the right to exactly this request, or None."""
@@ -365,7 +380,21 @@ class _Relay:
         self._known |= {grant.root}
         self._begin(client, grant)
 
+    def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
+        return self._origins_of.without_repository(written.environment(os.environb))
+
     def _begin(self, client: _Client, grant: _Grant) -> None:
+        written = self._written()
+        if isinstance(grant.right, self._origins_of.HttpsPlace):
+            environment = self._environment(written)
+            is_wrong = self._origins_of.runs_what_programs_wrote(written, environment)
+        else:
+            is_wrong = written.change_ssh() or written.are_named_in(grant.origin.ssh_command)
+        if is_wrong:
+            why = "your settings of git or ssh lead into a folder that programs may write"
+            client.reply(_FAILED, f"{why}; try: git push, outside")
+            self._drop(client)
+            return
         if not isinstance(right := grant.right, self._origins_of.HttpsPlace):
             protocol = client.words[1]
             self._run(client, self._ssh_command(grant.origin, right, protocol), protocol)
@@ -388,7 +417,7 @@ class _Relay:
         given: bytes = b"",
     ) -> None:
         """Run a program outside, and pass its pipes. It reads what is `given`, or from a pipe."""
-        environment = self._origins_of.without_repository(os.environb)
+        environment = self._environment(self._written())
         environment |= {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": protocol}
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
         (stdin, to_program), (output, stdout), (errors, stderr) = pipes

@@ -79,6 +79,11 @@ class ComposedView(NamedTuple):
         """The part of a report to the daemon that stays as it is."""
         return {"network": self.has_network, "stays_open": list(self.stays_open)}
 
+    def writable(self) -> list[bytes]:
+        """Return the folders outside that programs may write, beside the roots."""
+        kinds = (ViewEntryKind.WRITE, ViewEntryKind.STATE)
+        return [entry.target or entry.path for entry in self.entries if entry.kind in kinds]
+
     def cell(self, without: frozenset[Layer]) -> CellOptions:
         """Return how a program is started with this view, here and `without` some layers."""
         folder = None
