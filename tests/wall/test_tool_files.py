@@ -25,6 +25,7 @@ from rootsd.places.base_folders import WALLS
 from rootsd.wall.git import facts, tool_files
 from rootsd.wall.git.facts import Fact, FactKind, find_facts
 from rootsd.wall.git.kept_contents import keep_contents, kept_content
+from rootsd.wall.git.named_files import named_by_git
 from rootsd.wall.git.protected import find_protected
 from rootsd.wall.git.session_reports import (
     SessionBaseline,
@@ -39,7 +40,7 @@ from rootsd.wall.git.session_reports import (
     running_reports,
 )
 from rootsd.wall.git.taken_away import still_holds
-from rootsd.wall.git.tool_files import fingerprint, tool_files_that_git_tracks
+from rootsd.wall.git.tool_files import fingerprint, tool_files_that_git_tracks, tool_names
 from rootsd.wall.system_calls import closing, open_path
 from support.polling import until
 from support.repositories import git
@@ -409,7 +410,10 @@ def test_what_lies_too_deep_is_reported(world: World) -> None:
     found = tool_facts(world.main)
     tree = bytes(world.main)
     with closing(open_path(tree, os.O_DIRECTORY)) as root:
-        find_protected(root, tree, lambda _: False, tool_files_that_git_tracks(root, tree))
+        named = named_by_git(tree)
+        tools = tool_names(root, tree, named)
+        tracked = tool_files_that_git_tracks(tree, tools, named)
+        find_protected(root, tree, lambda _: False, tools, tracked)
     subprocess.run(["rm", "-rf", ".vscode", ".git/modules"], cwd=world.main, check=True)
     assert found[".vscode/" + "d/" * 20 + "tasks.json"] is FactKind.TOOL_FILE
     assert list(found.values()).count(FactKind.UNREAD_TOOLS) == 1

@@ -22,7 +22,7 @@ Every file here may be hostile: reads are bounded, and links are not followed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from rootsd.wall.git.entries import (
     reach,
     read_below,
 )
-from rootsd.wall.git.tool_files import tool_names, untracked_parts
+from rootsd.wall.git.tool_files import untracked_parts
 
 SETTINGS = (b"config", b"config.worktree")
 IN_A_GIT_DIRECTORY = b"""
@@ -82,13 +82,14 @@ def find_protected(
     root: int,
     place: bytes,
     is_closed: Callable[[bytes], bool],
+    tools: Iterable[bytes],
     writable: Collection[bytes] = frozenset(),
 ) -> list[ProtectedPath]:
     """Return the protected paths that exist in the folder open as `root`, outermost first.
 
     `place` is the path of that folder. `is_closed` tells whether a folder in it is one in which
-    programs cannot write everywhere, because something else is mounted there. `writable` are
-    files that tools run and that stay writable all the same; see `tool_files`.
+    programs cannot write everywhere, because something else is mounted there. `tools` are the
+    `tool_names`, and `writable` those of their files that stay writable all the same.
     """
     found: dict[bytes, ProtectedPath] = {}
     where = _OpenRoot(root, place, is_closed)
@@ -106,7 +107,7 @@ def find_protected(
         case _:
             if is_git_directory(root):
                 _add_git_directory(found, where, b"")
-    for path in untracked_parts(root, tool_names(root, place), writable):
+    for path in untracked_parts(root, tools, writable):
         _add(found, root, path, Protection.READ_ONLY)
     return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
 

@@ -22,6 +22,7 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
 from rootsd.wall.git.tool_files import tool_folders
 from rootsd.wall.system_calls import closing, open_below, open_path
@@ -98,12 +99,16 @@ class SessionChanges:
         with suppress(OSError):
             self._record.conclude(SessionEnd.ORDERLY)
 
-    def _watch_tool_files(self, root: bytes) -> None:
-        """Watch the files that tools run, and the folders in which they are or may appear."""
+    def _watch_tool_files(self, root: bytes, named: NamedFiles | None = None) -> None:
+        """Watch the files that tools run, and the folders in which they are or may appear.
+
+        `named` is as for `tool_names`.
+        """
         with ExitStack() as stack:
             opened = stack.enter_context(closing(open_path(root, os.O_DIRECTORY)))
             folders = []
-            for folder, names in islice(tool_folders(opened, root).items(), _MAX_WATCHED_FOLDERS):
+            wanted = tool_folders(opened, root, named)
+            for folder, names in islice(wanted.items(), _MAX_WATCHED_FOLDERS):
                 with suppress(OSError):
                     fd = stack.enter_context(closing(open_below(opened, folder, os.O_DIRECTORY)))
                     folders.append((fd, dict.fromkeys(names, folder)))
@@ -111,7 +116,7 @@ class SessionChanges:
 
     def _watch(self, root: bytes) -> None:
         with suppress(OSError):
-            self._watch_tool_files(root)
+            self._watch_tool_files(root, self._record.named_for(root))
         known = self._record.roots.get(root)
         self._watched[root] = () if known is None else known.repositories
         for common in self._watched[root]:

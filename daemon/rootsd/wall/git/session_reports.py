@@ -224,6 +224,10 @@ class SessionBaseline:
         """What is known about each root that the program sees."""
         return self._roots
 
+    def named_for(self, root: bytes) -> NamedFiles | None:
+        """Return what git named for a root when it was noted, or None if it was not."""
+        return self._named.get(root)
+
     @property
     def found(self) -> tuple[Fact, ...]:
         """What the session is known to have made so far."""

@@ -80,13 +80,13 @@ def tool_names(root: int, place: bytes, named: NamedFiles | None = None) -> list
     return [*found]
 
 
-def tool_files_that_git_tracks(root: int, place: bytes) -> frozenset[bytes]:
-    """Return the tool files in an open root that git tracks, relative to it.
+def tool_files_that_git_tracks(
+    place: bytes, names: Collection[bytes], named: NamedFiles
+) -> frozenset[bytes]:
+    """Return the files among `names`, those of `tool_names`, that git tracks.
 
     `place` is the path of the root. Without an index that git can read, there are none.
     """
-    named = named_by_git(place)
-    names = tool_names(root, place, named)
     tops = {name.partition(b"/")[0] for name in names}
     paths = (
         os.path.join(checkout, entry.path)[len(place) + 1 :]
@@ -97,9 +97,8 @@ def tool_files_that_git_tracks(root: int, place: bytes) -> frozenset[bytes]:
     return frozenset(path for path in inside if any(contains(name, path) for name in names))
 
 
-def tracked_folders(root: int, place: bytes, tracked: Iterable[bytes]) -> frozenset[bytes]:
-    """Return the folders of tool files in an open root in which git tracks a file."""
-    names = tool_names(root, place)
+def tracked_folders(names: Collection[bytes], tracked: Iterable[bytes]) -> frozenset[bytes]:
+    """Return the folders of tool files in which git tracks a file."""
     above = {folder for path in tracked for folder in _folders_above(path)}
     return frozenset(each for each in above if any(contains(name, each) for name in names))
 
@@ -173,13 +172,15 @@ def fingerprint(root: int, path: bytes) -> bytes:
     return _UNREAD + b"%s %d %d %d" % (kind, *mark)
 
 
-def tool_folders(root: int, place: bytes) -> dict[bytes, set[bytes]]:
+def tool_folders(
+    root: int, place: bytes, named: NamedFiles | None = None
+) -> dict[bytes, set[bytes]]:
     """Return the folders in an open root that have tool files, or may get some, by path.
 
-    Each has the names in it that matter; ANY_NAME stands for all.
+    Each has the names in it that matter; ANY_NAME stands for all. `named` is as for `tool_names`.
     """
     found: dict[bytes, set[bytes]] = {}
-    for name in tool_names(root, place):
+    for name in tool_names(root, place, named):
         above, last = os.path.split(name)
         if not above or kind_below(root, above) is NodeKind.FOLDER:
             found.setdefault(above or b".", set()).add(last)

@@ -28,7 +28,11 @@ from rootsd.wall.git.entries import NodeKind, kind_below
 from rootsd.wall.git.name_watch import NameWatch
 from rootsd.wall.git.named_files import named_by_git, names_some_in
 from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
-from rootsd.wall.git.tool_files import tool_files_that_git_tracks, tracked_folders
+from rootsd.wall.git.tool_files import (
+    tool_files_that_git_tracks,
+    tool_names,
+    tracked_folders,
+)
 from rootsd.wall.kernel import covers
 from rootsd.wall.kernel.base_view import BaseView
 from rootsd.wall.kernel.own_storage import OwnStorage
@@ -242,13 +246,14 @@ class SharedTree:
             )
 
         writable = self._writable_in(desired.path)
+        named = named_by_git(desired.path)
+        tools = tool_names(root, desired.path, named)
         if self._policy is ProtectionPolicy.UNTRACKED:
-            tracked = tool_files_that_git_tracks(root, desired.path)
+            tracked = tool_files_that_git_tracks(desired.path, tools, named)
             if desired.path not in self._git_writes:
-                folders = tracked_folders(root, desired.path, tracked)
-                self._git_writes[desired.path] = folders
+                self._git_writes[desired.path] = tracked_folders(tools, tracked)
             writable |= tracked
-        return find_protected(root, desired.path, is_closed, writable)
+        return find_protected(root, desired.path, is_closed, tools, writable)
 
     def _writable_in(self, path: bytes) -> frozenset[bytes]:
         """Return what a person made writable in a root, relative to it."""
