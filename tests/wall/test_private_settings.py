@@ -104,7 +104,7 @@ def test_the_report_has_one_line_for_each_root_with_keys_and_no_values(world: Wo
         for folder in (world.main, world.main / "lib", other):
             sh(wall, "git config http.extraHeader secret; git config a.b c", folder)
         sh(wall, "git config --unset-all a.b", other)
-        lines = world.end(wall)
+        lines = sorted(world.end(wall))
     assert len(lines) == 2
     assert "a.b, http.extraheader, a.b in .git/modules/lib/config, http.extra" in lines[0]
     assert lines[1].endswith(": http.extraheader; to keep one, set it outside")
@@ -231,6 +231,8 @@ _INSTEAD_OF_A_COPY = {
     "a section that makes a long list": "python3 -c \"open('{copy}', 'w').write("
     "'[a \\\"' + 'x' * 90000 + '\\\"]\\n' + 'b\\n' * 80000)\"",
     "nothing": "true",
+    "a link in the place of its folder": "d=$(dirname {copy}); mv $d $d.x; ln -s $PWD/.git $d",
+    "another folder": "d=$(dirname {copy}); mv $d $d.x; mkdir $d; echo '[core' > {copy}",
     "a socket": "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('{copy}')\"",
 }
 
@@ -266,6 +268,44 @@ def test_a_lock_in_the_git_directory_leads_nowhere_and_the_rest_is_reported(
     assert world.config.read_bytes() == world.before
     assert world.victim.read_text() == "mine"
     assert "branch.new.merge, branch.new.remote" in "".join(said)
+
+
+# Replaces each lock in the git directory as soon as it is there.
+_REPLACE_LOCKS = """
+import os
+while not os.path.exists(EVIL + '.end'):
+    try:
+        with open(EVIL, 'w') as file:
+            file.write('[core]\\n\\tfsmonitor = evil\\n')
+        if os.path.exists(LOCK):
+            os.rename(EVIL, LOCK)
+            os.unlink(LOCK)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_lock_that_a_program_replaces_never_becomes_the_settings(
+    world: World, is_weak: bool
+) -> None:
+    """The control renames the lock, as git does."""
+    evil, lock = world.main / ".git" / "evil", world.config.with_name("config.lock")
+    script = f"EVIL, LOCK = {str(evil)!r}, {str(lock)!r}{_REPLACE_LOCKS}"
+    if is_weak:
+        script = script.replace("os.unlink(LOCK)", "pass")
+    with world.wall() as wall:
+        wall.run(f"loop = subprocess.Popen([sys.executable, '-c', {script!r}])")
+        if is_weak:
+            lock.touch()
+            until(lambda: "evil" in lock.read_text())
+            lock.rename(world.config)
+        for number in range(0 if is_weak else 5):
+            sh(wall, _UPSTREAM.replace("new", f"n{number}"), world.main)
+            until(lambda: world.outside(f"branch.n{number}.merge"))  # noqa: B023
+        wall.run(f"open('{evil}.end', 'w').close(); loop.wait()")
+        world.end(wall)
+    assert world.outside("core.fsmonitor") == ("evil" if is_weak else "")
 
 
 @pytest.mark.parametrize("kind", ["a second name", "a link", "a large file"])
