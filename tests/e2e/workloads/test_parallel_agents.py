@@ -26,7 +26,7 @@ cd ~/src
 for repo in api web docs; do
   git init -q $repo; cd $repo; echo $repo > README; git add .; git commit -qm first; cd ..
   git clone -q --bare $repo ~/git/$repo.git
-  git -C $repo remote add origin "ssh://you@127.0.0.1:2222$HOME/git/$repo.git"
+  git -C $repo remote add origin "ssh://127.0.0.1:2222$HOME/git/$repo.git"
 done
 """
 # These are in docs/guide/wall.md.
