@@ -169,6 +169,22 @@ def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word:
     assert (terminal.before or "").count("Type yes or no") == 0
 
 
+@pytest.mark.needs("openssl")
+def test_a_program_cannot_hide_the_question(project: Project, web: None) -> None:
+    script = r"printf '\033[8m\033]0;hidden'; git push -q origin HEAD:one; cat"
+    environment = {**os.environ, "TERM": "xterm", "GIT_TERMINAL_PROMPT": "0"}
+    terminal = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "confine", "--", "sh", "-c", script],
+        cwd=str(project.folder), env=environment, encoding="utf-8", timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    terminal.expect("hidden")
+    terminal.expect("rootsd: Give programs")
+    between = terminal.before or ""
+    for ends in ("\x18", "\x1b\\", "\x1b[?2026l", "\x1b(B", "\x1b[0m"):
+        assert ends in between
+    terminal.close(force=True)
+
+
 @pytest.mark.needs("sshd")
 def test_what_a_program_puts_into_path_does_not_run_outside(
     project: Project, forge: Forge, monkeypatch: pytest.MonkeyPatch

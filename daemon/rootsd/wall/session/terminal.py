@@ -69,6 +69,14 @@ _HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
 _WINDOW = struct.Struct("4H")
+# Ends what a program may have begun to hide a question: a sequence, a title, output that waits or
+# goes to a printer, other letters, a part of the screen that scrolls, and colors, of which a
+# program may have changed the first 256.
+_READABLE = (
+    "\x18\x1b\\\x1b[?2026l\x1b[4i\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
+    "\x1b[38;2;255;255;255;48;2;0;0;0m"
+)
+_USUAL_COLORS = "\x1b[0m"
 _ENTER, _ERASE, _ENDS_ANSWER = b"\r\n", b"\x08\x7f", b"\r\n\x03\x04\x1a\x1b\x1c"
 
 DescribeNews = Callable[[PauseNews | RootNews], Iterable[str]]
@@ -309,7 +317,7 @@ class TerminalFront:
         if text:
             self._answer = bytearray()
             lines = wrapped(f"rootsd: {text}", width_of(self._user.screen))
-            self._to_user += "\r\n".join(("", *lines, "Type yes or no: ")).encode()
+            self._to_user += (_READABLE + "\r\n".join(("", *lines, "Type yes or no: "))).encode()
         elif self._answer is not None:
             self._end_question()
 
@@ -333,7 +341,7 @@ class TerminalFront:
     def _end_question(self) -> None:
         """Let the program write again. A size that changes makes it draw its screen again."""
         self._answer = None
-        self._to_user += b"\r\n"
+        self._to_user += _USUAL_COLORS.encode() + b"\r\n"
         with suppress(OSError):
             rows, columns, *rest = _WINDOW.unpack(
                 fcntl.ioctl(self._master, termios.TIOCGWINSZ, _WINDOW_SIZE)
