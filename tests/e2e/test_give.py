@@ -15,6 +15,7 @@ import pytest
 
 from rootsd.core.errors import Exit
 from rootsd.wall.kernel.skeleton import Mounted, Skeleton
+from rootsd.wall.session.given_files import CannotRead, read_file
 from support.person import HANG_GUARD, Person
 from support.polling import until
 
@@ -197,6 +198,23 @@ def test_what_is_no_file_of_usual_size_is_refused_at_once(world: World) -> None:
     for path in (home / "fifo", home / "large", home / "loop", home / "no", home, "/dev/zero"):
         status, said = world.give(path)
         assert (status, "try: " in said) == (Exit.REFUSED, True), (path, said)
+
+
+def test_a_link_that_another_program_puts_on_the_way_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, file = tmp_path / "shared", os.fsencode(tmp_path / "shared" / "file")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "file").write_text("of another folder\n")
+    shared.mkdir()
+    (shared / "file").write_text("of this one\n")
+    monkeypatch.setattr(os.path, "realpath", lambda path: path)  # it was so before the link
+    assert read_file(os.fsdecode(file)).content == b"of this one\n", "the control"
+    (shared / "file").unlink()
+    shared.rmdir()
+    shared.symlink_to(tmp_path / "own")
+    with pytest.raises(CannotRead):
+        read_file(os.fsdecode(file))
 
 
 def test_a_hostile_name_is_only_a_name(world: World) -> None:

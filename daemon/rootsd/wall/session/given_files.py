@@ -19,7 +19,7 @@ from rootsd.core.paths import contains, text_of
 from rootsd.core.secret_names import secret_part
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.kernel.warden import GIVEN
-from rootsd.wall.system_calls import closing
+from rootsd.wall.system_calls import closing, open_path
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 
 MAX_BYTES = 16 << 20
@@ -70,14 +70,14 @@ def read_file(typed: str) -> FileToGive:
     shown = safe_label(path, limit=None)
     remedy = f"ls -l {shown}"
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        with closing(os.open(path, flags)) as file:
+        # Another program may put a link on the way meanwhile, which would lead to another file.
+        with closing(open_path(path)) as file:
             kind = stat.S_IFMT(os.fstat(file).st_mode)
             if kind == stat.S_IFDIR:
                 raise CannotRead(f"{shown} is a folder; name the files in it", f"ls {shown}")
             if kind != stat.S_IFREG:
                 raise CannotRead(f"{shown} is no regular file", remedy)
-            with open(os.dup(file), "rb") as stream:
+            with open(f"/proc/self/fd/{file}", "rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise CannotRead(f"{shown}: {error.strerror}", remedy) from error
