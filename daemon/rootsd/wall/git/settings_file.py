@@ -125,6 +125,8 @@ def replace_content(folder: int, name: bytes, old: bytes, new: bytes) -> bool:
             if not is_plain or os.pread(file, CONFIG_CAP + 1, 0) != old:
                 return False
             if rest and os.pwrite(file, rest, begin) != len(rest):
+                os.pwrite(file, old[begin:], begin)  # there is still room for what was there
+                os.ftruncate(file, len(old))
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.ftruncate(file, len(new))
             return True
