@@ -319,7 +319,76 @@ def test_settings_of_a_sparse_checkout_stay_and_an_unfinished_rebase_is_reported
     assert config.exists()
     assert world.found() == {"main/.git/rebase-merge/git-rebase-todo": False}
     [report] = world.reports()
-    assert "git rebase --continue outside runs touch /tmp/x" in report.sentences()[0]
+    assert "git outside runs touch /tmp/x if you continue there" in report.sentences()[0]
+
+
+@pytest.mark.parametrize("name", ["rebase-merge/git-rebase-todo", "sequencer/opts"])
+def test_commands_behind_the_beginning_of_a_file_are_reported(world: World, name: str) -> None:
+    file = world.main / ".git" / name
+    with world.wall() as wall:
+        write(wall, file, "# \n" * (1 << 17) + "exec touch /tmp/x\n")
+        world.end(wall)
+    assert world.found() == {f"main/.git/{name}": False}
+
+
+@pytest.mark.parametrize("strategy", ["x/evil", "recursive"])
+def test_a_strategy_that_is_a_program_in_the_work_tree_is_reported(
+    world: World, strategy: str
+) -> None:
+    # `git rebase --continue` and `git cherry-pick --continue` run `git-merge-STRATEGY`.
+    opts = f"[options]\n\tstrategy = {strategy}\n"
+    with world.wall() as wall:
+        write(wall, world.main / ".git" / "rebase-merge" / "strategy", strategy + "\n")
+        write(wall, world.main / ".git" / "sequencer" / "opts", opts)
+        world.end(wall)
+    assert len(world.found()) == (2 if "/" in strategy else 0)
+
+
+# How a program makes a repository where git outside finds it before that of the root, if any.
+_WITH_FILES = "git config core.worktree .; git config core.bare false"
+_NEW_REPOSITORIES = {
+    "in a root without one": ("plain", "git init -q ."),
+    "in a folder that only looks like one": ("main/d0/in", "git init -q .; touch ../HEAD ../.git"),
+    "a bare one in a folder": ("main/d0", f"git init -q --bare .; {_WITH_FILES}"),
+    "a bare one of links": (
+        "main/d0",
+        f"git init -q --bare b; mv b/config b/HEAD .; ln -s b/objects b/refs .; {_WITH_FILES}",
+    ),
+    "one that is elsewhere in the root": (
+        "plain", f"git init -q --bare x; echo gitdir: x > .git; {_WITH_FILES}; cd .."
+        "; git config --file plain/x/config core.worktree ..; cd plain"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("has_program", [True, False])
+@pytest.mark.parametrize("how", _NEW_REPOSITORIES)
+def test_a_new_repository_whose_settings_run_something_is_reported(
+    world: World, how: str, *, has_program: bool
+) -> None:
+    (world.main.parent / "plain").mkdir()
+    (world.main / "d0" / "in").mkdir()
+    where, script = _NEW_REPOSITORIES[how]
+    ran, folder = world.home / "ran", world.main.parent / where
+    if has_program:
+        script += f"; git config core.fsmonitor 'touch {ran}; false'"
+    with world.wall(world.main, world.main.parent / "plain") as wall:
+        wall.run(f"subprocess.run(['sh', '-c', {script!r}], cwd={str(folder)!r}, check=True)")
+        world.end(wall)
+    assert (where in world.found()) is has_program
+    subprocess.run(["git", "status"], cwd=folder, check=False, capture_output=True)
+    assert ran.exists() is has_program  # git outside obeys it
+
+
+def test_a_root_that_belongs_to_a_repository_elsewhere_since_the_session_is_reported(
+    world: World,
+) -> None:
+    plain = world.main.parent / "plain"
+    plain.mkdir()
+    with world.wall(world.main, plain) as wall:
+        write(wall, plain / ".git", f"gitdir: {world.main}/.git")
+        world.end(wall)
+    assert world.found() == {"plain": False}
 
 
 def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> None:

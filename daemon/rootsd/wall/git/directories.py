@@ -64,10 +64,8 @@ def find_repositories(root: int, place: bytes) -> list[bytes]:
         for name, is_nested in _folders(root, folder):
             lookups += 1
             inner = folder + name + b"/"
-            if not is_nested:
-                waiting.append(inner)
-                continue
-            nested = git_directory_of(root, place, inner)
+            waiting.append(inner)
+            nested = git_directory_of(root, place, inner) if is_nested else None
             if nested is not None and not any(
                 contains(b"/" + each, b"/" + nested) for each in found
             ):
@@ -122,7 +120,8 @@ def git_directory_of(root: int, place: bytes, folder: bytes) -> bytes | None:
     """Return the git directory in the root that `folder` names, or None.
 
     `folder` ends with a slash, or is empty for the root itself. A `.git` may be the directory, a
-    link to it, or a file that names it. One outside the root is not visible.
+    link to it, or a file that names it. One outside the root is not visible. Without a `.git`, a
+    folder may be a bare repository, to which git turns in it.
     """
     path = folder + GIT
     match kind_below(root, path):
@@ -134,10 +133,16 @@ def git_directory_of(root: int, place: bytes, folder: bytes) -> bytes | None:
             named = named_directory(read_below(root, path))
             target = None if named is None else _below(place, folder, named)
         case _:
-            return None
+            target = folder[:-1] if folder and _is_bare(root, folder) else None
     if target is None or kind_below(root, target) is not NodeKind.FOLDER:
         return None
     return target
+
+
+def _is_bare(root: int, folder: bytes) -> bool:
+    with suppress(OSError), closing(open_below(root, folder, os.O_DIRECTORY)) as fd:
+        return is_git_directory(fd)
+    return False
 
 
 def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[bytes]:
@@ -187,7 +192,7 @@ def _leads_to(git_file: bytes, own: bytes) -> bool:
 
 
 def _folders(root: int, folder: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the names of the folders in a folder, not links, and whether they have a `.git`."""
+    """Yield the names of the folders in a folder, not links, and whether git may stop in them."""
     with (
         suppress(OSError),
         closing(open_below(root, folder or b".", os.O_RDONLY | os.O_DIRECTORY)) as fd,
@@ -195,11 +200,16 @@ def _folders(root: int, folder: bytes) -> Iterator[tuple[bytes, bool]]:
     ):
         for each in sorted(entries, key=lambda entry: entry.name):
             if each.name not in _SKIPPED and each.is_dir(follow_symlinks=False):
-                try:
-                    os.stat(each.name + b"/" + GIT, dir_fd=fd, follow_symlinks=False)
-                    yield each.name, True
-                except OSError:
-                    yield each.name, False
+                marks = (each.name + b"/" + GIT, each.name + b"/HEAD")
+                yield each.name, any(_exists(fd, mark) for mark in marks)
+
+
+def _exists(folder: int, path: bytes) -> bool:
+    try:
+        os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _below(place: bytes, folder: bytes, target: bytes) -> bytes | None:

@@ -85,11 +85,12 @@ def link_target(root: int, link: bytes) -> bytes | None:
 
 
 def is_git_directory(root: int) -> bool:
-    """Return whether the folder open as `root` is a git directory, as of a bare repository."""
-    return (
-        kind_below(root, b"HEAD") is NodeKind.FILE
-        and kind_below(root, b"objects") is NodeKind.FOLDER
-    )
+    """Return whether the folder open as `root` is a git directory, as of a bare repository.
+
+    Git needs no more than some of these names, of any kind. With `commondir`, the rest is there.
+    """
+    others = (b"objects", b"commondir")
+    return kind_below(root, b"HEAD") is not None and any(kind_below(root, o) for o in others)
 
 
 def names_below(root: int, folder: bytes, limit: int = _MAX_NAMES) -> list[bytes]:

@@ -27,7 +27,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from itertools import islice
@@ -59,8 +59,11 @@ _OBEYED = b"""
 _OLD_REMOTES = (b"/remotes", b"/branches")
 # What `git sparse-checkout` writes into the settings of a worktree.
 _HARMLESS = frozenset(("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"))
-_REBASE_TODO = b"/rebase-merge/git-rebase-todo"
-_REBASE_COMMAND = rb"(?m)^[ \t]*(?:exec|x)[ \t]+([^\n]+)"
+_COMMANDS = {
+    b"/rebase-merge/git-rebase-todo": rb"(?m)^[ \t]*(?:exec|x)[ \t]+([^\n]+)",
+    b"/rebase-merge/strategy": rb"^([^\n]*/[^\n]*)",
+    b"/sequencer/opts": rb"(?i)strategy[ \t]*=([^\n]*[/\\][^\n]*)",
+}
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_CHECKOUTS = 512
@@ -100,7 +103,7 @@ class RootFacts(NamedTuple):
 
 
 def find_facts(
-    place: bytes, known: Iterable[bytes] = (), named: NamedFiles | None = None
+    place: bytes, known: Collection[bytes] = (), named: NamedFiles | None = None
 ) -> RootFacts:
     """Return the facts about the root at `place`. Raises OSError if there is no such folder.
 
@@ -116,7 +119,7 @@ def find_facts(
         found.update(find_links(common))
         found.update(find_obeyed(common))
     found.update(_nested_tool_files(place, repositories))
-    found.update(_repositories_with_programs(place, repositories))
+    found.update(_repositories_with_programs(place, repositories, known))
     return RootFacts(frozenset(found), repositories)
 
 
@@ -176,9 +179,9 @@ _STARTS = {FactKind.SETTINGS: "settings of git in "}
 _MEANINGS = {
     FactKind.LINK: "is a link to VALUE, and git outside writes through it",
     FactKind.HARD_LINK: "is a file with a second name elsewhere, and git outside writes to both",
-    FactKind.PROGRAMS: "is a nested repository, and git status outside runs its VALUE",
+    FactKind.PROGRAMS: "is a repository, and git status outside runs its VALUE",
     FactKind.OBEYED: "is new, and git outside obeys it",
-    FactKind.COMMANDS: "is new, and git rebase --continue outside runs VALUE",
+    FactKind.COMMANDS: "is new, and git outside runs VALUE if you continue there",
     FactKind.FIFO: "is a FIFO, and git outside waits there for ever",
     FactKind.TOOL_FILE: "is new or has changed, and tools outside run or obey it",
     FactKind.SETTINGS: "stay behind the wall, and are gone at the end: VALUE",
@@ -288,10 +291,16 @@ def _is_file_or_link(path: bytes) -> bool:
 
 
 def _rebase_commands(folder: bytes) -> Iterator[Fact]:
-    """Yield the list of a rebase that has stopped, if it has commands: a person may go on."""
-    text = read_small(folder + _REBASE_TODO, CONFIG_CAP) or b""
-    if found := re.search(_REBASE_COMMAND, text):
-        yield Fact(FactKind.COMMANDS, folder + _REBASE_TODO, found[1])
+    """Yield what names commands for a rebase or cherry-pick that has stopped.
+
+    A person may go on with it. A strategy with a slash is a program in the work tree.
+    """
+    for name, command in _COMMANDS.items():
+        text = read_small(final_path(folder + name), CONFIG_CAP) or b""
+        if found := re.search(command, text):
+            yield Fact(FactKind.COMMANDS, folder + name, found[1])
+        elif len(text) == CONFIG_CAP:
+            yield Fact(FactKind.COMMANDS, folder + name, b"what stands behind its beginning")
 
 
 # Links
@@ -367,10 +376,13 @@ def _leads_out(common: bytes, link: bytes) -> bool:
 # Gitlinks
 
 
-def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> Iterator[Fact]:
+def _repositories_with_programs(
+    place: bytes, repositories: Iterable[bytes], known: Collection[bytes]
+) -> Iterator[Fact]:
     """Yield the repositories at gitlinks, and nested ones, whose settings or hooks name programs.
 
-    A gitlink out of its checkout is never one that git made, so that counts whatever it names:
+    So does that of the root itself, unless it is `known`: then its settings are protected. A
+    gitlink out of its checkout is never one that git made, so that counts whatever it names:
     to look there could take for ever.
     """
     main = _common_of(place)
@@ -385,7 +397,11 @@ def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> 
             return
         seen.add(own)
         common = common_directory_of(own)
-        if common != main and contains(place, checkout) and (programs := _programs_of(own)):
+        is_known = own in known or common in known or not contains(place, common)
+        if checkout == place and not contains(place, own):
+            yield Fact(FactKind.PROGRAMS, place, b"programs, since it belongs to " + common)
+        is_protected = common == main and is_known
+        if not is_protected and contains(place, checkout) and (programs := _programs_of(own)):
             # The programs of worktrees are those of their repository.
             is_worktree = contains(common + b"/worktrees", own)
             of = common.removesuffix(b"/" + GIT) if is_worktree else checkout
@@ -410,6 +426,8 @@ def _checkouts(place: bytes, repositories: Iterable[bytes]) -> Iterator[tuple[by
         tree = worktree_setting(read_small(final_path(common + b"/config"), CONFIG_CAP) or b"")
         if tree is not None or os.path.basename(common) == GIT:
             yield common, os.path.normpath(os.path.join(common, tree or b".."))
+        else:
+            yield common, common
         for own in _worktrees_of(common):
             text = (read_small(own + b"/gitdir", REF_CAP) or b"").strip().split(b"\0")[0]
             yield own, os.path.dirname(os.path.normpath(os.path.join(own, text)))
