@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
 
-# Each secret that the patterns find has one of these in it.
+# Each secret that the patterns find has one of these in it, or two of the next table.
 _HINTS = (
-    b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic",
-    b"cookie", b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"login", b"mysql",
-    b"maria", b"proxy", b"://", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_",
-    b"glpat-", b"sk-", b"xox", b"akia", b"asia", b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj",
-    b"sg.", b"dop_v1_", b"-u", b"k_live", b"k_test", b"gsk_", b"whsec_", b"hvs.", b"atatt",
-    b"nvapi-", b"shp", b"rubygems_",
+    b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic", b"cookie",
+    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"proxy", b"://", b"ghp_", b"gho_",
+    b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-", b"sk-", b"xox", b"akia", b"asia",
+    b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj", b"sg.", b"dop_v1_", b"k_live", b"k_test", b"gsk_",
+    b"whsec_", b"hvs.", b"atatt", b"nvapi-", b"shp", b"rubygems_",
 )  # fmt: skip
+# The first of these alone is in the settings of most people, in comments about login shells.
+_HINTS_TOGETHER = {
+    b"login": (b"-p", b"|", b"<<<"), b"mysql": (b"-p",), b"maria": (b"-p",), b"-u": (b":",),
+}  # fmt: skip
 _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
     | \bsk-[\w-]{16} | xox[abeoprs]-[\w-]{10} | \bA[KS]IA[0-9A-Z]{16} | \bnpm_\w{30} | \bhf_\w{20}
@@ -132,7 +135,10 @@ def has_literal_secret(text: bytes) -> bool:
 
 def _may_have_secrets(text: bytes) -> bool:
     low = text.lower()
-    return any(hint in low for hint in _HINTS)
+    return any(hint in low for hint in _HINTS) or any(
+        hint in low and any(other in low for other in others)
+        for hint, others in _HINTS_TOGETHER.items()
+    )
 
 
 def _has_secret(line: bytes) -> bool:
