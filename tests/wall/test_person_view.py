@@ -15,12 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ViewEntryKind
 from rootsd.core.paths import ancestors
 from rootsd.wall.view import person_view as person
-from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries
+from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries, secret_entries
 from rootsd.wall.view.person_view import PersonView, _Finder, person_view
-from rootsd.wall.view.token_files import find_token_files
 from support.walls import Wall, Weakness
 
 SECRET = "TOPSECRET-9f8e7d6c5b"  # noqa: S105 - it is planted
@@ -219,6 +218,65 @@ HOMES = [
          ".local/bin/single", "apps/single"],
         ["opt/other/secret", "tools/bin/deploy", "tools/bin/a.pem",
          "src/pending/.venv/bin/python"],
+    ),
+    Home(
+        "environments with variables",
+        {"miniconda3/conda-meta/history": "x",
+         "miniconda3/etc/conda/activate.d/env.sh": "export MY_KEY='SECRET'\nexport A=1\n",
+         "miniconda3/envs/p/conda-meta/state": '{"env_vars": {"MY_TOKEN": "SECRET"}}',
+         ".conda/envs/q/etc/conda/activate.d/env.sh": "export MY_KEY='SECRET'\nA=1\n",
+         ".virtualenvs/a/bin/activate": "PATH=x\nexport DJANGO_SECRET_KEY=SECRET\n",
+         ".virtualenvs/a/.env": "SECRET",
+         ".local/share/virtualenvs/b/bin/activate.fish": "set -gx X_TOKEN SECRET\nx\n",
+         ".pyenv/versions/3/envs/x/bin/activate": "export X_TOKEN=SECRET\nx\n"},
+        visible=["miniconda3/etc/conda/activate.d/env.sh", "miniconda3/envs/p/conda-meta/state",
+                 ".virtualenvs/a/bin/activate", ".pyenv/versions/3/envs/x/bin/activate"],
+        hidden=[".virtualenvs/a/.env"],
+    ),
+    Home(
+        "clones with a password in the URL",
+        {f"{folder}/.git/config": "[core]\n bare=false\n[remote \"origin\"]\n"
+         " url = https://me:SECRET@git.example/x\n" for folder in (
+            ".cache/pre-commit/repo1", ".oh-my-zsh/custom/plugins/a", ".asdf/plugins/a", ".nvm",
+            ".local/share/nvim/lazy/a", ".vim/plugged/a", ".vim/pack/a/start/b", ".fzf",
+            ".local/share/mise/plugins/a", ".local/share/nvim/site/pack/a/opt/b")},
+        visible=[".nvm/.git/config", ".cache/pre-commit/repo1/.git/config"],
+    ),
+    Home(
+        "secrets at the top of toolchains",
+        dict.fromkeys((
+            ".asdf/.env", ".pyenv/.netrc", ".deno/.npmrc", ".pixi/credentials.json", "sdk/.netrc",
+            ".local/share/fnm/.npmrc", ".cargo/deploy.pem", ".cache/uv/.netrc", "go/bin/.env",
+            "bin/id_work", "bin/tokens.txt", "bin/.token", "bin/secrets/a"), "SECRET"),
+    ),
+    Home(
+        "settings of many tools",
+        {".zshrc": "export A_TOKEN=$(cat <<EOF\nSECRET\nEOF\n)\n",
+         ".psqlrc": "\\set a 1\n\\setenv PGPASSWORD SECRET\n",
+         ".yarnrc": 'registry "https://r.example"\n"//r.example/:_authToken" SECRET\n',
+         ".Rprofile": "Sys.setenv(GITHUB_PAT='SECRET')\nx\n",
+         ".tmux.conf": "set-environment -g A_TOKEN SECRET\nset -g mouse on\n",
+         ".cargo/config.toml": '[http]\nproxy="u:SECRET@h:1"\ndebug=false\n',
+         ".config/nvim/init.lua": "vim.fn.setenv('OPENAI_API_KEY', 'SECRET')\nx = 1\n",
+         ".gitconfig": "[core]\n hooksPath=~/hooks\n",
+         "hooks/pre-push": "#!/bin/sh\nMY_TOKEN=SECRET deploy\n"},
+        visible=[".psqlrc", ".yarnrc", ".Rprofile", ".tmux.conf", ".cargo/config.toml",
+                 ".config/nvim/init.lua", ".gitconfig"],
+        hidden=[".zshrc", "hooks/pre-push"],
+    ),
+    Home(
+        "moved tools",
+        {"pnpm/rc": "SECRET", "pnpm/auth.ini": "SECRET", "mise/installs/x/y": "x",
+         "asdf/asdf.sh": "x", "asdf/.env": "SECRET", "go1/pkg/tool/x": "x",
+         "conda/conda-meta/h": "x", "gems/bin/x": "#!/bin/sh\n", "gems/credentials": "SECRET",
+         "zsh/oh-my-zsh.sh": "x"},
+        {},
+        ["pnpm/pnpm", "rbenv/libexec/rbenv"],
+        {"PNPM_HOME": "~/pnpm", "MISE_DATA_DIR": "~/mise", "ASDF_DIR": "~/asdf", "GOROOT": "~/go1",
+         "CONDA_PREFIX": "~/conda", "GEM_HOME": "~/gems", "ZSH": "~/zsh", "RBENV_ROOT": "~/rbenv"},
+        ["pnpm/pnpm", "mise/installs/x/y", "asdf/asdf.sh", "go1/pkg/tool/x", "conda/conda-meta/h",
+         "gems/bin/x", "zsh/oh-my-zsh.sh", "rbenv/libexec/rbenv"],
+        ["pnpm/rc", "pnpm/auth.ini", "asdf/.env", "gems/credentials"],
     ),
 ]  # fmt: skip
 
@@ -447,8 +505,8 @@ def _view(home: Path, variables: Mapping[str, list[str]]) -> PersonView:
     base = [
         *home_entries(folder, TOOLCHAINS, ViewEntryKind.TOOLS, "toolchains"),
         *home_entries(folder, CACHES, ViewEntryKind.CACHE, "caches"),
-        *(ViewEntry(path, ViewEntryKind.HIDDEN, tool) for path, tool in find_token_files(folder)),
     ]
+    base += secret_entries(folder, base)
     return person_view(folder, os.geteuid(), found, base)
 
 

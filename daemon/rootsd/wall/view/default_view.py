@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
+from rootsd.core.secret_names import is_secret_name
 from rootsd.disk.links import walk_links
 from rootsd.wall.view.token_files import find_token_files
 
@@ -154,10 +155,22 @@ def base_entries(home: bytes, uid: int) -> list[ViewEntry]:
     found += home_entries(home, TOOLCHAINS, ViewEntryKind.TOOLS, "toolchains")
     found += home_entries(home, [OWN_PROGRAMS], ViewEntryKind.READ, "programs of your own")
     found += home_entries(home, CACHES, ViewEntryKind.CACHE, "caches")
-    found += [
+    found += secret_entries(home, found)
+    return found
+
+
+def secret_entries(home: bytes, entries: Iterable[ViewEntry]) -> list[ViewEntry]:
+    """Return what is hidden in `entries`: logins, and names like `.env` at the top of a tool."""
+    found = [
         ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
         for path, tool in find_token_files(home)
     ]
+    for entry in entries:
+        if entry.kind in (ViewEntryKind.CACHE, ViewEntryKind.TOOLS):
+            with suppress(PermissionError):
+                for name in filter(is_secret_name, os.listdir(entry.path)):
+                    path = os.path.realpath(entry.path + b"/" + name)
+                    found.append(ViewEntry(path, ViewEntryKind.HIDDEN, "it sounds like secrets"))
     return found
 
 

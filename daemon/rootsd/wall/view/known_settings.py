@@ -62,6 +62,20 @@ SETTINGS = b"""
     .default-npm-packages .clang-format .pylintrc .flake8 .ripgreprc .Rprofile .psqlrc .sqliterc
     .gdbinit .lldbinit .pdbrc .selected_editor .mavenrc .sbtopts .mise.toml
 """.split()
+# In these files of toolchains, people write variables, and git keeps the URLs of what it cloned.
+WRITTEN_IN_TOOLS = b"""
+    .virtualenvs/*/bin/activate* .local/share/virtualenvs/*/bin/activate*
+    .pyenv/versions/*/bin/activate* .pyenv/versions/*/envs/*/bin/activate*
+    *conda3/etc/conda/activate.d/* *conda3/envs/*/etc/conda/activate.d/*
+    *conda3/conda-meta/state *conda3/envs/*/conda-meta/state
+    miniforge3/etc/conda/activate.d/* miniforge3/envs/*/etc/conda/activate.d/*
+    miniforge3/conda-meta/state miniforge3/envs/*/conda-meta/state
+    .conda/envs/*/etc/conda/activate.d/* .conda/envs/*/conda-meta/state
+    .*/.git/config .*/plugins/*/.git/config .vim/*/*/.git/config .vim/pack/*/*/*/.git/config
+    .oh-my-zsh/custom/*/*/.git/config .local/share/nvim/lazy/*/.git/config
+    .local/share/nvim/site/pack/*/*/*/.git/config .local/share/mise/plugins/*/.git/config
+    .cache/pre-commit/*/.git/config
+""".split()
 # They hold more than tools and settings, so none is shown as a whole.
 WIDE = frozenset(
     b""".config .cargo .local .local/share .local/state .cache .var .claude .codex .cursor .gemini

@@ -13,6 +13,7 @@ is a `LeftOut`.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -42,6 +43,7 @@ from rootsd.wall.view.known_settings import (
     SHELL_SETTINGS,
     TOOL_VARIABLES,
     WIDE,
+    WRITTEN_IN_TOOLS,
 )
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 from rootsd.wall.view.token_files import find_moved_token_files
@@ -243,7 +245,11 @@ class _Finder:
     def _look_into(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
         """Hide a file among programs that holds a secret, and add the interpreter of a script."""
         text = _text_of_program(path)
-        if is_secret_name(os.path.basename(path)) or _without_secrets(path, text) != text:
+        is_program = os.access(path, os.X_OK)
+        part = path if is_secret_name(os.path.basename(path)) else None
+        if not is_program:
+            part = part or secret_part(path.removeprefix(self._home))
+        if part is not None or _without_secrets(path, text) != text:
             self._hide(path, "PATH", "it looks like a secret, or holds one")
         elif text.startswith(b"#!/") and (words := text[2:].partition(b"\n")[0].split()):
             self._add_program(os.path.normpath(words[0]), depth)
@@ -272,6 +278,11 @@ class _Finder:
             self._add_shell_settings(self._home + b"/" + name, "settings of shells", name)
         for name in SETTINGS:
             self._add_setting(self._home + b"/" + name, "settings", name)
+        for pattern in WRITTEN_IN_TOOLS:
+            for name in glob.iglob(pattern, root_dir=self._home, include_hidden=True):
+                path = self._home + b"/" + name
+                if self._is_shown(path) and os.path.isfile(path):
+                    self._add_file(path, "settings in a toolchain")
 
     def _add_git_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
@@ -497,7 +508,8 @@ class _Finder:
 
 
 def _rows(table: str) -> Iterator[list[bytes]]:
-    return (row.split() for row in table.encode().split(b"|"))
+    rows = table.encode().replace(b"\n", b"|").split(b"|")
+    return (row.split() for row in rows if row.strip())
 
 
 def _is_system(path: bytes) -> bool:
@@ -513,12 +525,16 @@ def _names_in(folder: bytes) -> list[bytes]:
 
 
 def _without_secrets(path: bytes, text: bytes) -> bytes | None:
-    """Return the text of a file without secrets. A program is shown as it is, or not at all."""
+    """Return the text of a file without secrets. A program is shown as it is, or not at all.
+
+    JSON with a secret becomes an empty object: it could not be read without single lines.
+    """
     if len(text) == _MAX_BYTES:
         return None
     if os.access(path, os.X_OK):
         return None if has_literal_secret(text) else text
-    return without_secrets(text)
+    clean = without_secrets(text)
+    return b"{}\n" if clean not in (None, text) and text.startswith(b"{") else clean
 
 
 def _text_of_program(path: bytes) -> bytes:

@@ -65,8 +65,8 @@ _NAME = rb"""
 _SETTING = rb"(?ix)" + _NAME + rb"""["']?\]?\s*[?+|]*[=:]+>?\s*(?P<value>.*)"""
 _WORDS = rb"""(?ix)(?:\b(?:set|setenv|set-environment)\s(?:.{0,200}\s)?|\bprintf\s+-v\s+
       |\b(?:machine|default)\s.{0,200}\s
-      |^\s*(?=passw|token))
-    (?P<name>\w{0,60}(?:token|pass\b|passw|secret|key\b|credential)\w{0,60})\s+(?P<value>\S.*)
+      |^\s*(?:(?=passw|token)|["'][^\s"'$]{0,200}(?=authtoken|_password|_auth\b)))
+    (?P<name>\w{0,60}(?:token|pass\b|passw|secret|key\b|credential|_auth\b)\w{0,60})["']?\s+(?P<value>\S.*)
 """
 _OPENED = rb"""(?ix)
     (<([\w.-]*(?:token|passw|passphrase|secret|private_?key|api_?key)[\w.-]*)(?:\s[^<>]*)?(?<!/)>)
@@ -75,15 +75,19 @@ _ELEMENT = _OPENED + rb"[^<>]+(?=</\2>)"
 _FULL_ELEMENT = _OPENED + rb"(?!</\2>)"
 # A value that only a program would write: these occur in programs for other reasons, too.
 _RANDOM = rb"""(?x)
-    [=:\s]["']?(?:[0-9a-f]{32,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,})={0,2}["']?(?:[\s;,)}]|$)
+    [=:\s]["']?(?: [0-9a-f]{32,}={0,2}["']?\s*$
+      | (?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,}={0,2}["']?(?:[\s;,)}]|$) )
 """
 _MIN_RANDOM = 32
 _NO_SECRET = rb"""(?ix)
-    ["']?(?:\$\{?\w+\}?|(?:\$\(|`)(?!\s*(?:echo|printf|base64)|.*<<<).*|true|false|yes|no|on|off|null|none
+    ["']?(?:\$\{?\w+\}?|(?:\$\(|`)(?!\s*(?:echo|printf|base64)|.*<<).*|true|false|yes|no|on|off|null|none
     |always|never|auto|legacy|\d{1,5})?["']?[\s,;]*(?:\#.*)?
 """
 _PLACE = rb"(?i).*(?:file|path|dir|folder|sock|home|command|cmd|program|helper|timeout)"
 _LITERAL = rb"""["']?(?=[^\s"']*\d)[\w+/=.~!@%^&*-]{8,}["']?[\s,;)}]*(?:\#.*)?"""
+_BEFORE_COMMAND = rb"""(?ix)
+    \w*(?:token|passw|secret|key\b)\w*=["']?(?=[^\s"']*\d)[\w+/=.~!@%^&*-]{8,}["']?\s+\w
+"""
 _COMMENTS = (b"#", b";")
 _SHELL_WORDS = (
     b"export ", b"alias ", b"declare ", b"typeset ", b"setenv ", b"set -x", b"set -gx", b"set -Ux"
@@ -160,7 +164,7 @@ def _is_harmless(name: bytes, value: bytes) -> bool:
 def _has_literal(line: bytes) -> bool:
     if not _may_have_secrets(line):
         return False
-    if _pattern(_KNOWN_FORMS).search(line):
+    if _pattern(_KNOWN_FORMS).search(line) or _pattern(_BEFORE_COMMAND).match(line.lstrip()):
         return True
     return any(_pattern(_LITERAL).fullmatch(value) for _, value in _named_values(line))
 

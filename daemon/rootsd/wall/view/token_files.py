@@ -2,7 +2,8 @@
 
 The base of the view shows whole folders of toolchains and caches. Some tools also keep a login
 there. Those places are listed here, below the home folder, with the tool that writes them. In a
-pattern, `*` stands for one name.
+pattern, `*` stands for one name. `default_view` hides names such as `.npmrc` and
+`credentials.toml` at the top of toolchains and caches anyway.
 
 If you add a tool to `default_view`, find out where it keeps its login, and add that here. Only a
 token that exists when the wall is built is hidden.
@@ -17,10 +18,9 @@ from collections.abc import Iterator
 TOKEN_FILES: dict[str, bytes] = {
     "Hugging Face": b".cache/huggingface/token .cache/huggingface/stored_tokens",
     "git": b".config/git/credentials",
-    "uv": b".local/share/uv/credentials .config/uv/credentials",
+    "uv": b".config/uv/credentials",
     "mise": b"""
         .config/mise/age.txt .config/mise/github_tokens.toml .config/mise/gitlab_tokens.toml""",
-    "Rye": b".rye/credentials",
     # Profiles of browsers, with the cookies of each site that somebody logged in to.
     "Playwright MCP": b".cache/ms-playwright/mcp-* .cache/ms-playwright/*-profile",
     "conda": b""".conda/condarc .conda/.condarc .conda/condarc.d .conda/aau_token .conda/.condarc.d
@@ -34,9 +34,8 @@ TOKEN_FILES: dict[str, bytes] = {
         .local/share/fnm/node-versions/*/installation/etc/npmrc
         .local/share/mise/installs/node/*/etc/npmrc .local/share/pnpm/nodejs/*/etc/npmrc
         .volta/tools/image/node/*/etc/npmrc .asdf/installs/nodejs/*/etc/npmrc
-        .config/yarn/global/.npmrc .config/yarn/global/.yarnrc .yarn/.npmrc
-        .bun/.npmrc .bun/install/global/.npmrc .local/share/pnpm/.npmrc .npm/.npmrc
-        .nvm/.npmrc .local/share/pnpm/rc .local/share/pnpm/auth.ini""",
+        .config/yarn/global/.npmrc .config/yarn/global/.yarnrc
+        .bun/install/global/.npmrc .local/share/pnpm/rc .local/share/pnpm/auth.ini""",
     "pip": b""".pyenv/versions/*/pip.conf .pyenv/versions/*/envs/*/pip.conf
         .virtualenvs/*/pip.conf
         .local/share/virtualenvs/*/pip.conf .local/share/pipx/venvs/*/pip.conf
@@ -46,6 +45,7 @@ TOKEN_FILES: dict[str, bytes] = {
         miniforge3/envs/*/pip.conf anaconda3/envs/*/pip.conf""",
     # Its hooks set variables.
     "virtualenvwrapper": b"""
+        .virtualenvs/*/.env .local/share/virtualenvs/*/.env
         .virtualenvs/*activate .virtualenvs/*/bin/preactivate .virtualenvs/*/bin/postactivate
         .virtualenvs/*/bin/predeactivate .virtualenvs/*/bin/postdeactivate""",
     "RubyGems": b""".rbenv/versions/*/etc/gemrc .rvm/rubies/*/etc/gemrc
@@ -53,8 +53,7 @@ TOKEN_FILES: dict[str, bytes] = {
     "Gradle and Maven": b""".sdkman/candidates/maven/*/conf/settings.xml
         .sdkman/candidates/gradle/*/gradle.properties .sdkman/candidates/gradle/*/init.d
         .local/share/mise/installs/maven/*/conf/settings.xml .m2/repository/settings.xml""",
-    "Cargo": b".cargo/credentials .cargo/credentials.toml",
-    "Deno": b".deno/credentials.json .deno/deployctl .cache/deno/location_data",
+    "Deno": b".deno/deployctl .cache/deno/location_data",
 }
 
 
