@@ -115,6 +115,17 @@ def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: For
 
 
 @pytest.mark.needs("sshd")
+@pytest.mark.parametrize("flags", [("--push", "off"), ("--static",)])
+def test_an_origin_that_is_set_without_a_relay_opens_nothing_later(
+    project: Project, forge: Forge, flags: tuple[str, ...]
+) -> None:
+    other = project.remote("other")
+    project.succeed(f"git remote set-url origin {forge.url(other)}", *flags, "--no-protect")
+    assert "a program may have set it" in project.fail("git push -q origin HEAD:x")
+    assert project.git("-C", str(other), "branch") == ""
+
+
+@pytest.mark.needs("sshd")
 def test_there_is_no_relay_without_the_network_and_with_push_off(
     project: Project, forge: Forge
 ) -> None:

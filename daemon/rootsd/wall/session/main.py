@@ -173,7 +173,7 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     without = _disabled_layers(options)
     settings = _warden_settings(view, denied, without)
     folder = _claim_folder(options.label)
-    relay = _start_relay(view, folder[0], ())
+    relay = _start_relay(view, roots, folder[0], ())
     warden = _start(kind, settings, roots, None, folder, relay)
     return OwnedWall(options.label, kind, view, warden, subscription, without, relay)
 
@@ -231,7 +231,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     settings = _warden_settings(view, denied, _disabled_layers(options))
     folder = _claim_folder(options.label)
     # In a pipeline, another program may read the keys, and with them an answer.
-    relay = _start_relay(view, folder[0], () if is_in_pipeline() else terminals())
+    relay = _start_relay(view, roots, folder[0], () if is_in_pipeline() else terminals())
     warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)
@@ -271,9 +271,20 @@ def _known_origins() -> bytes:
     return os.path.dirname(walls_folder()) + _ORIGINS
 
 
-def _start_relay(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> PushRelay | None:
-    """Start the relay for git, if the view has one. `own` are the terminals to ask on."""
+def _start_relay(
+    view: ComposedView,
+    roots: Iterable[ConfinedRoot],
+    folder: bytes,
+    own: tuple[int, ...],
+) -> PushRelay | None:
+    """Start the relay for git, if the view has one. `own` are the terminals to ask on.
+
+    Without one, programs can still write settings that a later relay would read.
+    """
     if view.push is PushPolicy.OFF:
+        from rootsd.wall.session.origins import remember_writable  # noqa: PLC0415 - only here
+
+        remember_writable(_known_origins(), roots)
         return None
     asked = Asked.PERSON if own else Asked.NOBODY
     try:

@@ -164,6 +164,18 @@ class OriginRecord:
                 root for root, claim in found.items() if _is_known(claims, root, claim)
             )
 
+    def look(
+        self, roots: Iterable[SeenRoot], found: Mapping[SeenRoot, Origin]
+    ) -> frozenset[SeenRoot]:
+        """Remember the roots, and those of their origins that are known, which this returns.
+
+        Call it before programs see the roots.
+        """
+        claims = {root: found[root].claim if root in found else Claim() for root in roots}
+        known = self.known(claims)
+        self.remember({root: claims[root] if root in known else None for root in claims})
+        return known
+
     def remember(self, found: Mapping[SeenRoot, Claim | None]) -> None:
         """Remember that programs may write these roots, and the claims that are known."""
         with self._locked() as before:
@@ -184,13 +196,16 @@ class OriginRecord:
             os.close(lock)
 
 
+def remember_writable(record: bytes, roots: Iterable[ConfinedRoot]) -> None:
+    """Remember the origins of roots that programs see without a relay. Raises OSError."""
+    known_origins, seen = OriginRecord(record), _seen(roots)
+    written = WrittenFolders(known_origins.folders() | {root.path for root in seen})
+    known_origins.look(seen, find_origins(seen, os.environb, written))
+
+
 def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:
     """Yield a sentence about each origin that programs reach in these roots."""
-    seen = [
-        SeenRoot(root.path, root.access, shared_git_folder(root.path) if root.shared_git else None)
-        for root in roots
-    ]
-    known_origins = OriginRecord(record)
+    known_origins, seen = OriginRecord(record), _seen(roots)
     written = WrittenFolders(known_origins.folders() | {root.path for root in seen})
     found = find_origins(seen, os.environb, written)
     claims = {root: origin.claim for root, origin in found.items() if origin.rights(root.access)}
@@ -199,6 +214,13 @@ def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[s
         asks = "" if root in known else ", after a question: a program may have set this"
         where = ", ".join(safe_label(each, None) for each in found[root].words())
         yield f"git in {safe_label(root.path, None)} reaches {where}{asks}"
+
+
+def _seen(roots: Iterable[ConfinedRoot]) -> list[SeenRoot]:
+    return [
+        SeenRoot(root.path, root.access, shared_git_folder(root.path) if root.shared_git else None)
+        for root in roots
+    ]
 
 
 def find_origins(

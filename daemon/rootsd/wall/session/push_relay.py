@@ -325,10 +325,7 @@ class _Relay:
     def _look(self, roots: tuple[SeenRoot, ...]) -> None:
         """Find the origins of roots that programs do not see yet."""
         found = self._origins_of.find_origins(roots, os.environb, self._written(roots))
-        nothing = self._origins_of.Claim()
-        claims = {root: found[root].claim if root in found else nothing for root in roots}
-        known = self._record.known(claims)
-        self._record.remember({root: claims[root] if root in known else None for root in roots})
+        known = self._record.look(roots, found)
         kept = {root: each for root, each in self._origins.items() if root in self._shown}
         self._origins = {**kept, **found}
         self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
