@@ -11,7 +11,6 @@ token that exists when the wall is built is hidden.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator
 
@@ -64,8 +63,8 @@ def find_token_files(home: bytes) -> Iterator[tuple[bytes, str]]:
     """
     for tool, patterns in TOKEN_FILES.items():
         for pattern in patterns.split():
-            for name in glob.iglob(pattern, root_dir=home, include_hidden=True):
-                yield os.path.realpath(os.path.join(home, name)), tool
+            for path in _matches(home, pattern):
+                yield os.path.realpath(path), tool
 
 
 def find_moved_token_files(usual: bytes, place: bytes) -> Iterator[tuple[bytes, str]]:
@@ -74,7 +73,27 @@ def find_moved_token_files(usual: bytes, place: bytes) -> Iterator[tuple[bytes, 
     for tool, patterns in TOKEN_FILES.items():
         for pattern in patterns.split():
             if pattern.startswith(inside):
-                for name in glob.iglob(
-                    pattern[len(inside) :], root_dir=place, include_hidden=True
-                ):
-                    yield os.path.realpath(os.path.join(place, name)), tool
+                for path in _matches(place, pattern[len(inside) :]):
+                    yield os.path.realpath(path), tool
+
+
+def _matches(folder: bytes, pattern: bytes) -> Iterator[bytes]:
+    """Yield the paths below a folder that exist and match. A name has at most one `*`.
+
+    Each start looks for all patterns. The module `glob` would take three times as long.
+    """
+    before, star, rest = pattern.partition(b"*")
+    if not star:
+        if os.path.lexists(folder + b"/" + pattern):
+            yield folder + b"/" + pattern
+        return
+    above, _, start = (folder + b"/" + before).rpartition(b"/")
+    end, slash, below = rest.partition(b"/")
+    try:
+        names = os.listdir(above)
+    except OSError:
+        return
+    for name in names:
+        if len(name) >= len(start + end) and name.startswith(start) and name.endswith(end):
+            path = above + b"/" + name
+            yield from _matches(path, below) if slash else (path,)
