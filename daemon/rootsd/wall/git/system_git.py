@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import time
 from collections.abc import Mapping, Sequence
 
-from rootsd.wall.system_calls import closing
+from rootsd.wall.outside_program import ProgramOutput
 
 _PROGRAMS = b"""
     /usr/local/bin/git /usr/bin/git /bin/git
@@ -16,7 +14,6 @@ _PROGRAMS = b"""
 """.split()
 _TIMEOUT_S = 1.0
 _MAX_BYTES = 4 << 20
-_CHUNK = 1 << 16
 
 
 def find_git() -> bytes | None:
@@ -37,42 +34,12 @@ def ask_git(
     program = find_git()
     if program is None:
         return None
-    ours, theirs = os.pipe2(os.O_CLOEXEC)
-    with closing(ours), closing(os.memfd_create("text")) as given:
-        try:
-            os.write(given, text)
-            os.lseek(given, 0, os.SEEK_SET)
-            pid = os.posix_spawn(
-                program,
-                ["git", "--no-pager", *words],
-                variables,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, given, 0),
-                    (os.POSIX_SPAWN_DUP2, theirs, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                setsigmask=(),
-                setsigdef=(signal.SIGPIPE,),
-            )
-        except OSError:
-            return None
-        finally:
-            os.close(theirs)
-        output = _read_to_end(ours, _TIMEOUT_S if timeout_s is None else timeout_s)
-        if output is None:
-            os.kill(pid, signal.SIGKILL)
-        return output if os.waitpid(pid, 0)[1] == 0 else None
-
-
-def _read_to_end(pipe: int, timeout_s: float) -> bytes | None:
-    """Return all that a pipe has; None if it is too much, or does not end in time."""
-    found = bytearray()
-    end = time.monotonic() + timeout_s
-    while len(found) < _MAX_BYTES:
-        if not select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:
-            return None
-        data = os.read(pipe, _CHUNK)
-        if not data:
-            return bytes(found)
-        found += data
-    return None
+    command = (program, b"--no-pager", *map(os.fsencode, words))
+    environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+    end = time.monotonic() + (_TIMEOUT_S if timeout_s is None else timeout_s)
+    try:
+        git = ProgramOutput(command, environment, _MAX_BYTES, text)
+    except OSError:
+        return None
+    output = git.read(end)
+    return output if git.status == 0 else None

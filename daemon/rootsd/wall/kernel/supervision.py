@@ -107,7 +107,7 @@ def wait(init: int, ends: tuple[int, ...], end_all: EndAll) -> NoReturn:
     """Be the waiter: end as init does, and before that if one of `ends` becomes readable."""
     for number in FORWARDED:
         signal.signal(
-            number, lambda got, _: _signal(init, _CONTINUE if got == signal.SIGCONT else got)
+            number, lambda got, _: send_signal(init, _CONTINUE if got == signal.SIGCONT else got)
         )
     ended = os.pidfd_open(init)
     close_all_except(ended, *ends)
@@ -116,10 +116,10 @@ def wait(init: int, ends: tuple[int, ...], end_all: EndAll) -> NoReturn:
         poll.register(fd, select.POLLIN)
     ready = dict(poll.poll())
     if ended not in ready:
-        _signal(init, signal.SIGKILL)
+        send_signal(init, signal.SIGKILL)
     _, status = os.waitpid(init, 0)
     end_all()
-    os._exit(_exit_status(status) if ended in ready else WARDEN_LOST)
+    os._exit(exit_status(status) if ended in ready else WARDEN_LOST)
 
 
 def fork_program(slave: int, options: CellOptions, end_all: EndAll) -> None:
@@ -174,7 +174,7 @@ def _be_init(
                     terminal.send(WANTS_TERMINAL if needs else STOPPED)
             continue
         end_all()
-        os._exit(_exit_status(status))
+        os._exit(exit_status(status))
 
 
 def _continue(program: int, slave: int, terminal: socket.socket) -> None:
@@ -218,12 +218,13 @@ def close_all_except(*kept: int) -> None:
     close_from(first)
 
 
-def _exit_status(status: int) -> int:
+def exit_status(status: int) -> int:
     """Return the status as shells count it."""
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _signal(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process, if it still is there."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

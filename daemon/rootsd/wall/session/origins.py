@@ -28,7 +28,7 @@ from rootsd.core.record import Text
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.root_news import SeenRoot
-from rootsd.wall.session.outside_program import ProgramOutput
+from rootsd.wall.outside_program import ProgramOutput
 from rootsd.wall.session.written_folders import WrittenFolders
 
 _TIMEOUT_S = 2.0

@@ -40,7 +40,7 @@ from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.kernel.supervision import close_all_except
-from rootsd.wall.session.outside_program import OutsideProgram
+from rootsd.wall.outside_program import OutsideProgram
 from rootsd.wall.session.written_folders import WrittenFolders
 from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go

@@ -47,7 +47,13 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
-from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
+from rootsd.wall.kernel.supervision import (
+    STOPPED,
+    WANTS_TERMINAL,
+    TerminalUse,
+    exit_status,
+    send_signal,
+)
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
 from rootsd.wall.session.push_relay import NO, YES, RelayQuestions
@@ -106,7 +112,7 @@ def _forward_signals(forwarder: _SignalForwarder) -> None:
 
 def _status_of(waiter: int) -> int:
     _, status = os.waitpid(waiter, 0)
-    return _exit_status(status)
+    return exit_status(status)
 
 
 class _SignalForwarder:
@@ -125,7 +131,7 @@ class _SignalForwarder:
         elif number == signal.SIGTSTP:
             _stop_both(self._waiter)
         else:
-            _signal(self._waiter, number)
+            send_signal(self._waiter, number)
 
     def release(self) -> None:
         """Forward what was held. Nothing is lost if the program stops again."""
@@ -370,7 +376,7 @@ class TerminalFront:
             case signal.SIGCONT:
                 self._continue()
             case _:
-                _signal(self._waiter, number)
+                send_signal(self._waiter, number)
 
     def _take_event(self) -> None:
         event = self._channel.recv(1)
@@ -467,7 +473,7 @@ class TerminalFront:
         if signal.SIGCONT not in self._signals:
             # No shell waits for this process group, so the kernel has ignored the signal.
             if number == signal.SIGTTIN:
-                _signal(self._waiter, signal.SIGHUP)
+                send_signal(self._waiter, signal.SIGHUP)
             self._continue()
 
     def _continue(self) -> None:
@@ -481,7 +487,7 @@ class TerminalFront:
             use = TerminalUse.BACKGROUND
         with suppress(OSError):  # it has ended
             self._channel.send(use.value)
-        _signal(self._waiter, signal.SIGCONT)
+        send_signal(self._waiter, signal.SIGCONT)
 
     def _signal_keys(self) -> list[bytes]:
         """Return the user's own keys that make signals."""
@@ -565,11 +571,11 @@ class TerminalFront:
 
 def _stop_both(waiter: int) -> None:
     """Stop a program without a terminal, and this process until the shell continues it."""
-    _signal(waiter, signal.SIGTSTP)
+    send_signal(waiter, signal.SIGTSTP)
     handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTSTP)
     signal.signal(signal.SIGTSTP, handler)
-    _signal(waiter, signal.SIGCONT)
+    send_signal(waiter, signal.SIGCONT)
 
 
 def read_now(fd: int) -> bytes:
@@ -619,12 +625,3 @@ def _controls_session(fd: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _exit_status(status: int) -> int:
-    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
-
-
-def _signal(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""Start the person's own programs outside, from the relay for git.
+"""Start programs outside, and read what they print.
 
 The module subprocess would take half of the relay's memory.
 """
@@ -11,6 +11,8 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+
+from rootsd.wall.system_calls import closing
 
 _CHUNK = 1 << 16
 
@@ -30,7 +32,7 @@ class OutsideProgram:
         actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(standard)]
         self.pid = os.posix_spawn(
             _found(command[0], environment), command, environment, file_actions=actions,
-            setsid=True, setsigdef=(signal.SIGPIPE,),
+            setsid=True, setsigmask=(), setsigdef=(signal.SIGPIPE,),
         )  # fmt: skip
         self.ended = os.pidfd_open(self.pid)
 
@@ -40,11 +42,11 @@ class OutsideProgram:
         os.close(self.ended)
         return status if status >= 0 else 128 - status
 
-    def kill(self) -> None:
-        """End the program, and what it has started and not put elsewhere."""
+    def kill(self) -> int:
+        """End the program, and what it has started and not put elsewhere. Return the status."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self.wait()
+        return self.wait()
 
 
 def _found(program: bytes, environment: Mapping[bytes, bytes]) -> bytes:
@@ -57,32 +59,51 @@ def _found(program: bytes, environment: Mapping[bytes, bytes]) -> bytes:
 
 
 class ProgramOutput:
-    """What a program prints, which is at most `limit` bytes. Raises OSError."""
+    """What a program prints, which is at most `limit` bytes. Its input is `text`. Raises OSError.
+
+    `status` is the exit status after `read`.
+    """
 
     def __init__(
-        self, command: tuple[bytes, ...], environment: Mapping[bytes, bytes], limit: int
+        self,
+        command: tuple[bytes, ...],
+        environment: Mapping[bytes, bytes],
+        limit: int,
+        text: bytes = b"",
     ) -> None:
         self._limit = limit
+        self.status = -1
         self._pipe, printed = os.pipe2(os.O_CLOEXEC)
-        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            self._program = OutsideProgram(command, environment, (nowhere, printed, nowhere))
-        finally:
-            os.close(printed)
-            os.close(nowhere)
+        with (
+            closing(printed),
+            closing(os.memfd_create("text")) as given,
+            closing(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)) as nowhere,
+        ):
+            os.write(given, text)
+            os.lseek(given, 0, os.SEEK_SET)
+            try:
+                self._program = OutsideProgram(command, environment, (given, printed, nowhere))
+            except OSError:
+                os.close(self._pipe)
+                raise
 
     def read(self, end: float) -> bytes | None:
         """Return it, or None if it is too long or not complete at the moment `end`."""
         found = bytearray()
         is_complete = False
-        poll = select.poll()
-        poll.register(self._pipe, select.POLLIN)
-        while not is_complete and len(found) <= self._limit:
-            if not poll.poll(max(end - time.monotonic(), 0.01) * 1000):
-                break
-            data = os.read(self._pipe, _CHUNK)
-            found += data
-            is_complete = not data
-        os.close(self._pipe)
-        self._program.kill()
+        with closing(self._pipe):
+            while not is_complete and len(found) <= self._limit and _waits(self._pipe, end):
+                data = os.read(self._pipe, _CHUNK)
+                found += data
+                is_complete = not data
+        if is_complete:
+            _waits(self._program.ended, end)
+        self.status = self._program.kill()
         return bytes(found) if is_complete else None
+
+
+def _waits(fd: int, end: float) -> bool:
+    """Wait until something can be read, or until `end`. Return whether it can."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(end - time.monotonic(), 0.01) * 1000))
