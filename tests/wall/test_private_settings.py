@@ -89,7 +89,7 @@ def test_a_change_stays_inside_and_a_harmless_one_reaches_the_file(world: World)
     assert world.outside("core.pager") == ""
     assert world.outside("remote.new.url") == "https://example.net/x.git"
     assert said == [
-        f"settings of git in {world.main} stay behind the wall, and are gone at the end:"
+        f"settings of git in {world.main} stay behind the wall:"
         " core.pager; to keep one, set it outside"
     ]
     git("status", cwd=world.main)

@@ -49,8 +49,8 @@ def test_harmless_changes_of_the_configuration_of_git_leave_and_the_others_are_l
     script = "git config core.fsmonitor ./run-me; git config core.sparseCheckout false"
     done = project.confine(script)
     assert done.returncode == 0
-    assert "git hooks, and changes of git config that could run something" in done.stderr
-    assert "stay behind the wall, and are gone at the end: core.fsmonitor;" in done.stderr
+    assert "git hooks and most git settings (change them outside)" in done.stderr
+    assert "stay behind the wall: core.fsmonitor;" in done.stderr
     assert config.read_text() == before + "[core]\n\tsparsecheckout = false\n"
     assert "git hooks" not in project.confine("git config a.b c", "--no-protect").stderr
     assert project.git("config", "a.b") == "c\n"

@@ -96,19 +96,20 @@ def command(
     folder, it appears in the running program. When you deny one, it is gone. The default scope is
     the workspace of this session, as for rootsd run.
 
-    The home folder and /tmp are empty and private to the program. System files are read-only.
-    Toolchains and caches are copy-on-write: what is installed inside is kept by name. Files in a
-    root that git, editors, or agents would run outside are read-only, such as .git/hooks.
+    The home folder and /tmp are empty and private to the program. System files and settings of
+    yours without secrets are read-only. Toolchains and caches are copy-on-write: what is installed
+    inside is kept by name. In a root, .git/hooks is read-only, and so are untracked files that
+    tools outside run, such as .envrc. Changes of tracked ones are reported.
 
     In a pending project, confine asks on a terminal whether to approve it, for good or for this
-    program alone. Elsewhere, and after a no, the program starts in an empty folder there.
+    program alone. After a no, and without a terminal, the program starts in an empty folder.
 
     If the system forbids user namespaces, use --static. It uses only Landlock, and says at the
     start what it cannot do. The folders are fixed at the start, and the end of an approval ends
     the program.
 
-    The names of --clean are those of --name, or else of programs. While a program of a name runs,
-    nothing is removed for that name. The state of agents is not removed.
+    For --clean, a name is the one of --name, or else that of the program. What a running program
+    uses is not removed, nor is the state of agents.
 
     Approve and deny outside: rootsd approve does not work inside. The exit status is that of the
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.

@@ -184,7 +184,7 @@ _MEANINGS = {
     FactKind.COMMANDS: "is new, and git outside runs VALUE if you continue there",
     FactKind.FIFO: "is a FIFO, and git outside waits there for ever",
     FactKind.TOOL_FILE: "is new or has changed, and tools outside run or obey it",
-    FactKind.SETTINGS: "stay behind the wall, and are gone at the end: VALUE",
+    FactKind.SETTINGS: "stay behind the wall: VALUE",
     FactKind.UNREAD_TOOLS: "has files that tools outside run, and rootsd could not look at all",
     FactKind.UNREAD: "has entries at which rootsd did not look",
 }

@@ -150,13 +150,13 @@ def _push(flags: frozenset[Opening], push: PushPolicy, *, has_passwords: bool) -
     for number, helper in enumerate(helpers, first):
         variables[f"GIT_CONFIG_KEY_{number}"] = "credential.helper"
         variables[f"GIT_CONFIG_VALUE_{number}"] = helper
-    gets = "gets" if push is PushPolicy.ALLOW else "after a question gets"
-    sentence = f"{gets} your passwords and tokens for the origins of the roots (--push off)"
+    asks = "" if push is PushPolicy.ALLOW else " after a question"
+    sentence = f"gets your passwords and tokens{asks} (--push off)"
     if Opening.SSH_AGENT not in flags:
         variables |= {"GIT_SSH_COMMAND": f"{client} ssh", "GIT_SSH_VARIANT": "ssh"}
         sentence = f"uses your ssh keys, and {sentence}"
     encoded = {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
-    return DailyWork(variables=encoded, stays_open=(f"git {sentence}",))
+    return DailyWork(variables=encoded, stays_open=(f"at the origins of the roots, git {sentence}",))
 
 
 def explain_missing(program: str) -> RootsdError:

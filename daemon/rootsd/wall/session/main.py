@@ -570,4 +570,4 @@ def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
 def _open_and_closed(view: ComposedView) -> Iterator[str]:
     yield from view.stays_open
     if view.closed:
-        yield f"closed: {', '.join(view.closed)}"
+        yield f"closed: {'; '.join(view.closed)}"

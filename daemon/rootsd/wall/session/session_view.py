@@ -31,12 +31,11 @@ from rootsd.wall.view.denied_base import DeniedBase, is_denied
 from rootsd.wall.view.devices import device_entries
 from rootsd.wall.view.person_view import PersonView, person_view
 
-_GIT = "git hooks, and changes of git config that could run something (change them outside)"
-_UNTRACKED = "untracked settings of editors, agents, and other tools (--write PATH)"
+_GIT = "git hooks and most git settings (change them outside)"
+_UNTRACKED = "untracked files that tools outside run, such as .envrc (--write PATH)"
 _TRACKED = (
-    "all settings of editors, agents, and other tools: git switch, pull, rebase, merge, stash, and"
-    " reset --hard fail or leave the old content where they would change one (start without"
-    " --protect)"
+    "all files that tools outside run, where git switch, pull, rebase, merge, stash, and reset"
+    " --hard fail or leave the old content (start without --protect)"
 )
 _CLOSED_BY = {
     ProtectionPolicy.ALL: (_GIT, _TRACKED),
