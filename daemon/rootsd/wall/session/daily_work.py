@@ -156,7 +156,9 @@ def _push(flags: frozenset[Opening], push: PushPolicy, *, has_passwords: bool) -
         variables |= {"GIT_SSH_COMMAND": f"{client} ssh", "GIT_SSH_VARIANT": "ssh"}
         sentence = f"uses your ssh keys, and {sentence}"
     encoded = {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
-    return DailyWork(variables=encoded, stays_open=(f"at the origins of the roots, git {sentence}",))
+    return DailyWork(
+        variables=encoded, stays_open=(f"at the origins of the roots, git {sentence}",)
+    )
 
 
 def explain_missing(program: str) -> RootsdError:
