@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 from rootsd.core.paths import bytes_of, to_uri
@@ -47,6 +48,12 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
     if " " in (label[0], label[-1]):
         label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+
+
+def first_of(names: Sequence[str], limit: int) -> str:
+    """Return the first of many names, with how many more there are."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def text_of_label(label: str) -> str | None:

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from rootsd.config.schema import NotifyTable
 from rootsd.control.routes import Route, query_route
 from rootsd.core.catalog import Catalog
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.model import Project, ProjectKind
 from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
@@ -234,9 +234,7 @@ def _is_no_hook(name: str) -> bool:
 
 def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
     """Return the notification that a program has changed files that run outside."""
-    shown = ", ".join(safe_label(name, _TEXT_LIMIT) for name in names[:_MAX_LINES])
-    more = max(len(names) - _MAX_LINES, 0)
-    shown += f" and {more} more" if more else ""
+    shown = first_of([safe_label(name, _TEXT_LIMIT) for name in names], _MAX_LINES)
     who = safe_label(program, _NAME_LIMIT)
     line = f"changed by {who} and run outside: {shown}; rootsd review --changed"
     return DesktopNotification("Files that run outside have changed", (line,))

@@ -8,11 +8,11 @@ result of any tool says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import is_
 
 from msgspec import Struct
 
+from rootsd.core.labels import first_of
 from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import UriFilter, is_folder
 from rootsd.mcp.cache import cached_by_identity
@@ -119,6 +119,4 @@ def describe_root_changes(before: PublishedSet, after: PublishedSet) -> str:
 
 
 def _format_names(roots: list[PublishedRoot]) -> str:
-    shown: Iterable[str] = (quoted(root_label(root)) for root in roots[:_MAX_NAMES])
-    more = len(roots) - _MAX_NAMES
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return first_of([quoted(root_label(root)) for root in roots], _MAX_NAMES)

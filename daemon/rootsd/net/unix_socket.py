@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _MAX_PATH = 103 if sys.platform == "darwin" else 107
 
@@ -35,6 +35,18 @@ def address_of(path: bytes) -> Iterator[bytes]:
         yield b"/proc/self/fd/%d/%s" % (descriptor, name)
     finally:
         os.close(descriptor)
+
+
+def listen_for_requests(path: bytes, backlog: int) -> socket.socket:
+    """Listen at `path`, for connections that keep the limits of each message. Raises OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with address_of(path) as address:
+        listener.bind(address)
+    os.chmod(path, 0o600)
+    listener.listen(backlog)
+    return listener
 
 
 # From sys/un.h and sys/ucred.h of macOS. Python's socket module lacks these names.

@@ -14,6 +14,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.terminal import drop_earlier_input
+from rootsd.core.labels import first_of
 
 SECTION = "Set up"
 _MAX_NAMED = 5
@@ -74,9 +75,11 @@ def command(invocation: Invocation, programs: str | None) -> None:
     else:
         output.message(f"The daemon (pid {pid}) is stopped.")
     if waiting:
-        output.message(f"{_count(waiting)} until the next rootsd up: {_listed(waiting)}")
+        output.message(
+            f"{_count(waiting)} until the next rootsd up: {first_of(waiting, _MAX_NAMED)}"
+        )
     if ended:
-        output.message(f"Ended: {_listed(ended)}")
+        output.message(f"Ended: {first_of(ended, _MAX_NAMED)}")
 
 
 def _confined_programs(invocation: Invocation) -> Sequence[Mapping[str, Any]]:
@@ -102,7 +105,7 @@ def _asked_policy(invocation: Invocation, confined: Sequence[Mapping[str, Any]])
         return ProgramsPolicy.WAIT
     names = [item["name"] for item in confined]
     question = (
-        f"{_count(names)} without a daemon: {_listed(names)}.\n"
+        f"{_count(names)} without a daemon: {first_of(names, _MAX_NAMED)}.\n"
         "w: let them wait until the next rootsd up    e: end them now"
     )
     drop_earlier_input()
@@ -118,9 +121,3 @@ def _asked_policy(invocation: Invocation, confined: Sequence[Mapping[str, Any]])
 
 def _count(names: Sequence[str]) -> str:
     return "1 program waits" if len(names) == 1 else f"{len(names)} programs wait"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MAX_NAMED])
-    left = len(names) - _MAX_NAMED
-    return f"{shown} and {left} more" if left > 0 else shown

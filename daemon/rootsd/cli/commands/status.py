@@ -24,7 +24,7 @@ from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.theme import Tone
 from rootsd.core.guard import Guard
-from rootsd.core.labels import exact_path, safe_label, safe_text
+from rootsd.core.labels import exact_path, first_of, safe_label, safe_text
 from rootsd.wire.daemon import StatusQuery, StatusResult
 
 SECTION = "Inspect"
@@ -235,5 +235,4 @@ def _clients(sessions: list[Mapping[str, Any]]) -> str:
         name = safe_label(client["client"] or f"pid {client['pid']}")
         names[name] = names.get(name, 0) + 1
     shown = [f"{name} ({n})" if n > 1 else name for name, n in names.items()]
-    more = len(shown) - _MAX_NAMES
-    return ", ".join(shown[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
+    return first_of(shown, _MAX_NAMES) or "none"

@@ -25,7 +25,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.paths import contains, text_of
 from rootsd.core.record import Text
 from rootsd.wall.git.facts import (
@@ -177,9 +177,7 @@ class SessionReport(NamedTuple):
 
 
 def _paths_of(findings: Sequence[Finding]) -> str:
-    paths = [safe_label(each.fact.path, limit=None) for each in findings]
-    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return ", ".join(paths[:_MAX_NAMED]) + more
+    return first_of([safe_label(each.fact.path, limit=None) for each in findings], _MAX_NAMED)
 
 
 def _makers(program: str, others: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ import os
 import stat
 from contextlib import suppress
 
+from rootsd.wall.git.entries import kind_below
 from rootsd.wall.git.facts import Fact, FactKind, read_link
 from rootsd.wall.git.settings_file import is_new_submodule
 from rootsd.wall.git.tool_files import fingerprint, is_unread
@@ -66,7 +67,7 @@ def take_away(fact: Fact, place: bytes) -> bool:
                     return False
                 os.unlink(name, dir_fd=above)
             else:
-                _move(above, name, place)
+                _move((name, above), (place, None))
     except OSError:
         return False
     return True
@@ -84,9 +85,9 @@ def put_back_fact(fact: Fact, place: bytes) -> bool:
             return True
         folder, name = os.path.split(fact.path)
         with closing(open_path(folder, os.O_DIRECTORY)) as above:
-            if _is_there(above, name):
+            if kind_below(above, name) is not None:
                 return False
-            _move_back(place, above, name)
+            _move((place, None), (name, above))
     except (FileExistsError, FileNotFoundError, NotADirectoryError):
         return False
     return True
@@ -99,34 +100,17 @@ def make_link(fact: Fact) -> None:
         os.symlink(fact.value, name, dir_fd=above)
 
 
-def _is_there(above: int, name: bytes) -> bool:
+def _move(source: tuple[bytes, int | None], target: tuple[bytes, int | None]) -> None:
+    """Move a file, also to another file system. Each place is a name and an open folder."""
+    (old, old_folder), (new, new_folder) = source, target
     try:
-        os.stat(name, dir_fd=above, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _move(above: int, name: bytes, place: bytes) -> None:
-    try:
-        os.rename(name, place, src_dir_fd=above)
+        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with closing(os.open(name, os.O_RDONLY | _NOT_FOLLOWED, dir_fd=above)) as source:
-            _copy(source, os.open(place, _NEW, 0o600))
-        os.unlink(name, dir_fd=above)
-
-
-def _move_back(place: bytes, above: int, name: bytes) -> None:
-    try:
-        os.rename(place, name, dst_dir_fd=above)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with closing(os.open(place, os.O_RDONLY | _NOT_FOLLOWED)) as source:
-            _copy(source, os.open(name, _NEW, 0o600, dir_fd=above))
-        os.unlink(place)
+        with closing(os.open(old, os.O_RDONLY | _NOT_FOLLOWED, dir_fd=old_folder)) as file:
+            _copy(file, os.open(new, _NEW, 0o600, dir_fd=new_folder))
+        os.unlink(old, dir_fd=old_folder)
 
 
 def _copy(source: int, target: int) -> None:

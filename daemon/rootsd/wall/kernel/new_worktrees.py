@@ -28,7 +28,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import contains, text_of
 from rootsd.disk.git_pointer import GIT
-from rootsd.net.unix_socket import address_of
+from rootsd.net.unix_socket import listen_for_requests
 from rootsd.wall.kernel.root_folder import identity_of
 from rootsd.wall.system_calls import closing, open_path
 
@@ -58,12 +58,7 @@ class NewWorktrees:
     """The folders that programs have asked for. `folder` is the private one of the wall."""
 
     def __init__(self, folder: bytes) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(folder + SOCKET)
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with address_of(folder + SOCKET) as address:
-            self._listener.bind(address)
-        self._listener.listen(_MAX_CLIENTS)
+        self._listener = listen_for_requests(folder + SOCKET, _MAX_CLIENTS)
         self._listener.settimeout(0)
         self._clients: dict[int, socket.socket] = {}
         self._paths: dict[int, bytes] = {}  # by client

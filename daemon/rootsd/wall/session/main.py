@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rootsd.agents import with_program
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.wall import PushPolicy, WallUse
@@ -43,9 +43,9 @@ from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for, unshown_git
 from rootsd.wall.session.kept_names import folder_name, remove_left
 from rootsd.wall.session.messages import (
+    MAX_ROOTS,
     PREFIX,
     describe_news,
-    names_of,
     print_line,
     print_lines,
     untold,
@@ -512,7 +512,7 @@ def describe_pause(news: PauseNews, label: str) -> str:
 
 
 def _revoked(lost: Sequence[bytes]) -> str:
-    shown = names_of([safe_label(path, limit=None) for path in lost])
+    shown = first_of([safe_label(path, limit=None) for path in lost], MAX_ROOTS)
     return f"the program was ended, since it may no longer reach {shown}; start it again"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.mount_plan import RemovalReason, RemovedRoot
 from rootsd.core.paths import contains
 from rootsd.disk.process_stat import read_process_stat
@@ -27,7 +27,7 @@ from rootsd.wall.system_calls import closing
 PREFIX = "rootsd confine: "
 _NEWS_PREFIX = "rootsd: "
 _AGAIN = 'cd "$PWD"'
-_MAX_NAMED = 4  # roots in a message
+MAX_ROOTS = 4  # in a message
 _USUAL_WIDTH = 80
 _INDENT = "  "
 _TOLD = b"/told"
@@ -101,9 +101,13 @@ def describe_gone(gone: Sequence[RemovedRoot], advice: str = "") -> list[str]:
         shown = safe_label(each.name or each.path, limit=None)
         by_reason.setdefault(each.why, []).append(shown)
     return [
-        f"{names_of(names)} {'was' if len(names) == 1 else 'were'} {_REASONS[why]}{advice}"
+        f"{first_of(names, MAX_ROOTS)} {_were(names)} {_REASONS[why]}{advice}"
         for why, names in by_reason.items()
     ]
+
+
+def _were(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def describe_news(news: RootNews, start: bytes | None) -> list[str]:
@@ -123,12 +127,6 @@ def shorten_home(path: bytes) -> str:
     home = os.path.realpath(home_folder())
     is_inside = contains(home, path) and home != b"/"
     return safe_label(b"~" + path[len(home) :] if is_inside else path, limit=None)
-
-
-def names_of(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    shown, more = names[:_MAX_NAMED], len(names) - _MAX_NAMED
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def untold(lines: Iterable[str]) -> list[str]:

@@ -37,7 +37,7 @@ from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_line
 from rootsd.core.wall import PushPolicy
-from rootsd.net.unix_socket import address_of
+from rootsd.net.unix_socket import listen_for_requests
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.kernel.supervision import close_all_except
 from rootsd.wall.outside_program import OutsideProgram
@@ -146,13 +146,7 @@ def start_relay(
     and that are no roots.
     """
     place = folder + _SOCKET
-    with suppress(FileNotFoundError):
-        os.unlink(place)
-    clients = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with address_of(place) as address:
-        clients.bind(address)
-    os.chmod(place, 0o600)
-    clients.listen(_MAX_CLIENTS)
+    clients = listen_for_requests(place, _MAX_CLIENTS)
     ours, owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener, news = socket.socketpair()
     pid = os.fork()

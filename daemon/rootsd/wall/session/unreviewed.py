@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.record import Text
@@ -44,8 +44,7 @@ class Unreviewed(NamedTuple):
         """Return the changes as a sentence for people."""
         inside = (path[len(self.project) + 1 :] for path in sorted(self.files))
         names = [safe_label(each, limit=None) for each in inside]
-        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-        shown = ", ".join(names[:_MAX_NAMED]) + more
+        shown = first_of(names, _MAX_NAMED)
         return f"{' and '.join(self.makers)} changed {shown} behind the wall"
 
 
