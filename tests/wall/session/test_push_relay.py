@@ -569,6 +569,27 @@ def test_a_person_decides_about_such_an_origin_once(relayed: Relayed, word: byte
         assert relayed.ssh(*asked)[0] == "0"
 
 
+@pytest.mark.parametrize("relayed", [(PushPolicy.ALLOW, Asked.PERSON)], indirect=True)
+def test_a_yes_is_not_for_settings_that_changed_after_the_question(relayed: Relayed) -> None:
+    plain = relayed.root("plain")
+    relayed.show(plain)
+    relayed.set_origin(relayed.folder / "plain", "forge.example:x")
+    relayed.show(plain)
+    request = "\0".join(("ssh", "", "forge.example", "git-receive-pack 'x'")).encode()
+    with relayed.connect() as client:
+        client.send(request)
+        question = relayed.relay.channel.recv(1 << 16)
+        git = ("git", "-C", os.fsdecode(plain.path), "config", "core.sshCommand", "evil")
+        subprocess.run(git, check=True)
+        relayed.show(plain)
+        relayed.relay.channel.send(YES + question[1:])
+        assert client.recv(1 << 16).startswith(b"0"), "the control: what the question said"
+    assert relayed.relay.channel.recv(1 << 16) == b"?"
+    with relayed.connect() as client:
+        client.send(request)
+        assert b"evil" in relayed.relay.channel.recv(1 << 16)
+
+
 # Passwords
 
 

@@ -16,7 +16,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -99,12 +99,16 @@ class HttpsPlace(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a repository fetches from and pushes to, and the person's command for ssh."""
+    """Where a repository fetches from and pushes to, and the person's command for ssh.
+
+    `is_known` says that no program can have chosen it, or that a person has confirmed it.
+    """
 
     claim: Claim
     fetch: bytes
     push: tuple[bytes, ...]
     ssh_command: bytes
+    is_known: bool = False
 
     def rights(self, access: Access) -> list[SshRequest | HttpsPlace]:
         """Return what git may ask for in a root with this access. A password can always push."""
@@ -152,36 +156,41 @@ class OriginRecord:
     def __init__(self, file: bytes) -> None:
         self._file = file
 
-    def folders(self) -> frozenset[bytes]:
-        """Return the folders that programs could ever write."""
+    def written(self, folders: Iterable[bytes]) -> WrittenFolders:
+        """Return what programs could ever write, with some `folders` that they may write now."""
         with self._locked() as claims:
-            return frozenset(claims)
+            return WrittenFolders({*claims, *folders})
 
-    def known(self, found: Mapping[SeenRoot, Claim]) -> frozenset[SeenRoot]:
-        """Return the roots whose claim is known. Call it before programs see them."""
+    def find(
+        self,
+        roots: Collection[SeenRoot],
+        environment: Mapping[bytes, bytes],
+        written: Iterable[bytes] = (),
+    ) -> dict[SeenRoot, Origin]:
+        """Ask git for the origins of roots, and look which are known.
+
+        `written` are other folders that programs may write.
+        """
+        outside = self.written({*written, *(root.path for root in roots)})
+        found = find_origins(roots, environment, outside)
         with self._locked() as claims:
-            return frozenset(
-                root for root, claim in found.items() if _is_known(claims, root, claim)
-            )
+            return {
+                root: origin._replace(is_known=_is_known(claims, root, origin.claim))
+                for root, origin in found.items()
+            }
 
-    def look(
-        self, roots: Iterable[SeenRoot], found: Mapping[SeenRoot, Origin]
-    ) -> frozenset[SeenRoot]:
-        """Remember the roots, and those of their origins that are known, which this returns.
+    def remember(self, roots: Iterable[SeenRoot], found: Mapping[SeenRoot, Origin]) -> None:
+        """Remember that programs may write these roots, and those origins that are known.
 
         Call it before programs see the roots.
         """
-        claims = {root: found[root].claim if root in found else Claim() for root in roots}
-        known = self.known(claims)
-        self.remember({root: claims[root] if root in known else None for root in claims})
-        return known
-
-    def remember(self, found: Mapping[SeenRoot, Claim | None]) -> None:
-        """Remember that programs may write these roots, and the claims that are known."""
         with self._locked() as before:
             after = dict(before)
-            for root, claim in found.items():
-                _add(after, root, claim)
+            for root in roots:
+                for folder in {root.path, git_directory(root) or root.path}:
+                    after.setdefault(folder, ())
+                    if root in found and found[root].is_known:
+                        after[folder] = (*dict.fromkeys((*after[folder], found[root].claim)),)
             if after != before:
                 replace_record(self._file, KnownOrigins(after))
 
@@ -198,22 +207,17 @@ class OriginRecord:
 
 def remember_writable(record: bytes, roots: Iterable[ConfinedRoot]) -> None:
     """Remember the origins of roots that programs see without a relay. Raises OSError."""
-    known_origins, seen = OriginRecord(record), _seen(roots)
-    written = WrittenFolders(known_origins.folders() | {root.path for root in seen})
-    known_origins.look(seen, find_origins(seen, os.environb, written))
+    known, seen = OriginRecord(record), _seen(roots)
+    known.remember(seen, known.find(seen, os.environb))
 
 
 def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:
     """Yield a sentence about each origin that programs reach in these roots."""
-    known_origins, seen = OriginRecord(record), _seen(roots)
-    written = WrittenFolders(known_origins.folders() | {root.path for root in seen})
-    found = find_origins(seen, os.environb, written)
-    claims = {root: origin.claim for root, origin in found.items() if origin.rights(root.access)}
-    known = known_origins.known(claims)
-    for root in claims:
-        asks = "" if root in known else ", after a question: a program may have set this"
-        where = ", ".join(safe_label(each, None) for each in found[root].words())
-        yield f"git in {safe_label(root.path, None)} reaches {where}{asks}"
+    for root, origin in OriginRecord(record).find(_seen(roots), os.environb).items():
+        asks = "" if origin.is_known else ", after a question: a program may have set this"
+        where = ", ".join(safe_label(each, None) for each in origin.words())
+        if origin.rights(root.access):
+            yield f"git in {safe_label(root.path, None)} reaches {where}{asks}"
 
 
 def _seen(roots: Iterable[ConfinedRoot]) -> list[SeenRoot]:
@@ -384,12 +388,6 @@ def _is_known(known: Mapping[bytes, tuple[Claim, ...]], root: SeenRoot, claim: C
     folder = git_directory(root) or root.path
     writable = [each for each in known if contains(each, folder)]
     return not writable or any(claim in known[each] for each in writable)
-
-
-def _add(known: dict[bytes, tuple[Claim, ...]], root: SeenRoot, claim: Claim | None) -> None:
-    for folder in {root.path, git_directory(root) or root.path}:
-        claims = known.get(folder, ())
-        known[folder] = claims if claim is None or claim in claims else (*claims, claim)
 
 
 def _quoted(path: bytes) -> bytes:

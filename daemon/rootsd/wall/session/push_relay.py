@@ -180,13 +180,25 @@ def _be_relay(relay: _Relay, channels: tuple[socket.socket, ...]) -> NoReturn:
     os._exit(0)
 
 
+class _Question(NamedTuple):
+    """Something to do if a person allows it, and what helps without a terminal."""
+
+    text: str
+    remedy: str
+    do: Callable[[], None]
+
+
 class _Client:
-    """A program inside with a request. `words` are empty until it has arrived."""
+    """A program inside with a request. `words` are empty until it has arrived.
+
+    It waits for the answer to its `question`, or for its `program`.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.deadline = time.monotonic() + _REQUEST_TIMEOUT_S
         self.words: tuple[bytes, ...] = ()
+        self.question: _Question | None = None
         self.program: OutsideProgram | None = None
 
     def reply(self, status: bytes, text: str = "") -> None:
@@ -201,15 +213,6 @@ class _Grant(NamedTuple):
     root: SeenRoot
     origin: Origin
     right: SshRequest | HttpsPlace
-
-
-class _Question(NamedTuple):
-    """Something to do for a client if a person allows it, and what helps without a terminal."""
-
-    client: _Client
-    text: str
-    remedy: str
-    do: Callable[[], None]
 
 
 class _Relay:
@@ -238,8 +241,6 @@ class _Relay:
         self._clients: list[_Client] = []
         self._shown: frozenset[SeenRoot] = frozenset()
         self._origins: dict[SeenRoot, Origin] = {}
-        self._known: frozenset[SeenRoot] = frozenset()
-        self._questions: list[_Question] = []
         self._open = ""  # the question that the owner shows
         self._answers: dict[str, bool] = {}
         self._refused: list[bytes] = []
@@ -318,16 +319,10 @@ class _Relay:
 
     def _look(self, roots: tuple[SeenRoot, ...]) -> None:
         """Find the origins of roots that programs do not see yet."""
-        found = self._origins_of.find_origins(roots, os.environb, self._written(roots))
-        known = self._record.look(roots, found)
-        kept = {root: each for root, each in self._origins.items() if root in self._shown}
-        self._origins = {**kept, **found}
-        self._known = frozenset(self._known.intersection(kept) - {*roots}) | known
-
-    def _written(self, new: Iterable[SeenRoot] = ()) -> WrittenFolders:
-        """Return the folders from which nothing may run, with those of `new` roots."""
-        seen = {root.path for root in (*self._shown, *new)}
-        return WrittenFolders(self._writable | seen | self._record.folders())
+        found = self._record.find(roots, os.environb, self._writable)
+        self._record.remember(roots, found)
+        kept = self._shown.difference(roots) & self._origins.keys()
+        self._origins = {root: self._origins[root] for root in kept} | found
 
     def _grant(self, words: tuple[bytes, ...]) -> _Grant | None:
         """Return what gives the right to exactly this request, or None."""
@@ -337,8 +332,7 @@ class _Relay:
             for right in self._origins[root].rights(root.access)
             if right.is_asked_by(words)
         ]
-        known = (each for each in found if each.root in self._known)
-        return next(known, found[0] if found else None)
+        return min(found, key=lambda each: not each.origin.is_known, default=None)
 
     # Requests
 
@@ -355,27 +349,29 @@ class _Relay:
         grant = self._grant(client.words)
         if grant is None:
             self._refuse(client)
-        elif grant.root not in self._known:
+        elif not grant.origin.is_known:
             origin = ", ".join(safe_label(each, None) for each in grant.origin.words())
             text = (
                 f"May programs fetch and push as you by {origin}? That is the origin of"
                 f" {_shown(grant.root.path)}, and a program may have set it."
             )
             remedy = "rootsd confine on a terminal, which asks"
-            self._ask(_Question(client, text, remedy, lambda: self._accept(client, grant)))
+            self._ask(client, _Question(text, remedy, lambda: self._accept(client, grant)))
         else:
             self._begin(client, grant)
 
     def _accept(self, client: _Client, grant: _Grant) -> None:
-        self._record.remember({grant.root: grant.origin.claim})
-        self._known |= {grant.root}
+        accepted = grant.origin._replace(is_known=True)
+        self._record.remember((grant.root,), {grant.root: accepted})
+        if self._origins.get(grant.root) == grant.origin:  # and not another one by now
+            self._origins[grant.root] = accepted
         self._begin(client, grant)
 
     def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
         return self._origins_of.without_repository(written.environment(os.environb))
 
     def _begin(self, client: _Client, grant: _Grant) -> None:
-        written = self._written()
+        written = self._record.written(self._writable)
         if isinstance(grant.right, self._origins_of.HttpsPlace):
             environment = self._environment(written)
             is_wrong = self._origins_of.runs_what_programs_wrote(written, environment)
@@ -398,7 +394,7 @@ class _Relay:
             " there all that your account can, not only push to this repository."
         )
         fill = partial(self._run, client, _FILL, given=right.description())
-        self._ask(_Question(client, text, "rootsd confine --push allow", fill))
+        self._ask(client, _Question(text, "rootsd confine --push allow", fill))
 
     def _run(
         self,
@@ -408,7 +404,7 @@ class _Relay:
         given: bytes = b"",
     ) -> None:
         """Run a program outside, and pass its pipes. It reads what is `given`, or from a pipe."""
-        environment = self._environment(self._written())
+        environment = self._environment(self._record.written(self._writable))
         environment |= {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": protocol}
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
         (stdin, to_program), (output, stdout), (errors, stderr) = pipes
@@ -456,7 +452,6 @@ class _Relay:
             client.program.kill()
         client.connection.close()
         self._clients.remove(client)
-        self._questions = [each for each in self._questions if each.client is not client]
         self._show_question()
 
     def _refuse(self, client: _Client) -> None:
@@ -472,11 +467,11 @@ class _Relay:
 
     # Questions
 
-    def _ask(self, question: _Question) -> None:
+    def _ask(self, client: _Client, question: _Question) -> None:
         """Do something if a person allows it. Each question is asked once in a session."""
         answer = self._answers.get(question.text)
         if answer is None and self._asked is Asked.PERSON:
-            self._questions.append(question)
+            client.question = question
             self._show_question()
         elif answer:
             question.do()
@@ -484,12 +479,12 @@ class _Relay:
             why = "The answer was no"
             if answer is None:
                 why = f"There is no terminal to ask on; try: {question.remedy}"
-            question.client.reply(_FAILED, f"refused: {question.text} {why}")
-            self._drop(question.client)
+            client.reply(_FAILED, f"refused: {question.text} {why}")
+            self._drop(client)
 
     def _show_question(self) -> None:
         """Let the owner show the first question, if it is another one now."""
-        wanted = self._questions[0].text if self._questions else ""
+        wanted = next((each.question.text for each in self._clients if each.question), "")
         if wanted != self._open:
             self._open = wanted
             with suppress(OSError):
@@ -502,11 +497,13 @@ class _Relay:
         except OSError:
             data = b""
         if self._open and data[1:] == self._open.encode("utf-8", "replace"):
-            self._answers[self._open] = data.startswith(YES)
-            answered = [each for each in self._questions if each.text == self._open]
-            self._questions = [each for each in self._questions if each.text != self._open]
-            for each in answered:
-                self._ask(each)
+            answered = self._open
+            self._answers[answered] = data.startswith(YES)
+            waiting = [(each, each.question) for each in self._clients]
+            for client, question in waiting:
+                if question is not None and question.text == answered:
+                    client.question = None
+                    self._ask(client, question)
             self._show_question()
         return bool(data)
 
