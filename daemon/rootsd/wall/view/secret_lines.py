@@ -182,7 +182,9 @@ def _has_value_below(line: bytes, following: bytes) -> bool:
     depth = len(line) - len(line.lstrip())
     is_deeper = len(following) - len(following.lstrip()) > depth and following.strip()
     is_empty = line.rstrip().endswith((b":", b"="))
-    return bool(is_deeper and is_empty and any(_named_values(line)))
+    if not (is_deeper and is_empty and _may_have_secrets(line)):
+        return False
+    return any(_named_values(line))
 
 
 def _goes_on(line: bytes) -> bool:
