@@ -654,13 +654,24 @@ def test_a_password_needs_a_visible_writable_root(relayed: Relayed, stored: Seen
 
 
 @_ALLOWED
-def test_no_helper_runs_that_a_program_may_write(relayed: Relayed, stored: SeenRoot) -> None:
+def test_no_helper_runs_that_a_program_may_write(
+    relayed: Relayed, stored: SeenRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran, planted = relayed.folder / "ran", Path(os.fsdecode(stored.path)) / "helper"
     planted.write_text(f"#!/bin/sh\ntouch {ran}\n")
     planted.chmod(0o755)
     settings = relayed.folder / "home" / ".gitconfig"
     own = settings.read_text()
+    monkeypatch.setenv("PATH", f"{relayed.folder}/places:{os.environ['PATH']}")
+    relayed.restart()
+    relayed.show(stored)
     for helper in (planted, f"!{planted} x", f"!sh -c '. {planted}'"):
+        settings.write_text(f'[credential]\n helper = "{helper}"\n')
+        assert "may write" in relayed.password(_HTTPS)[1]
+    places = relayed.folder / "places"
+    places.mkdir()
+    for name, helper in (("git-credential-mine", "mine"), ("own", "!own get")):
+        (places / name).symlink_to(planted)
         settings.write_text(f'[credential]\n helper = "{helper}"\n')
         assert "may write" in relayed.password(_HTTPS)[1]
     settings.write_text(own)

@@ -146,8 +146,19 @@ def runs_what_programs_wrote(written: WrittenFolders, environment: Mapping[bytes
     )
     settings = _parsed(output.read(time.monotonic() + _TIMEOUT_S))
     return settings is None or any(
-        written.hold(each.file) or written.are_named_in(each.value) for each in settings
+        written.hold(each.file)
+        or written.are_named_in(each.value)
+        or any(map(written.hold, _helper_places(each.value, environment)))
+        for each in settings
     )
+
+
+def _helper_places(helper: bytes, environment: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    """Yield where git would look for a helper: a command after `!`, or a part of a name."""
+    name = helper.partition(b" ")[0]
+    name = name[1:] if name.startswith(b"!") else b"git-credential-" + name
+    for folder in environment.get(b"PATH", b"").split(b":"):
+        yield folder + b"/" + name
 
 
 class OriginRecord:

@@ -26,7 +26,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -269,7 +269,7 @@ class _Relay:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come on top of the owner's end
         for client in [*self._clients]:
             self._drop(client)
-        shown = [_shown(each) for each in dict.fromkeys(self._refused)]
+        shown = [safe_label(each, _MAX_SHOWN) for each in dict.fromkeys(self._refused)]
         if len(shown) > _MAX_REFUSED:
             shown[_MAX_REFUSED:] = [f"{len(shown) - _MAX_REFUSED} other requests"]
         with suppress(OSError):
@@ -353,7 +353,7 @@ class _Relay:
             origin = ", ".join(safe_label(each, None) for each in grant.origin.words())
             text = (
                 f"May programs fetch and push as you by {origin}? That is the origin of"
-                f" {_shown(grant.root.path)}, and a program may have set it."
+                f" {safe_label(grant.root.path, None)}, and a program may have set it."
             )
             remedy = "rootsd confine on a terminal, which asks"
             self._ask(client, _Question(text, remedy, lambda: self._accept(client, grant)))
@@ -367,45 +367,60 @@ class _Relay:
             self._origins[grant.root] = accepted
         self._begin(client, grant)
 
-    def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
-        return self._origins_of.without_repository(written.environment(os.environb))
-
     def _begin(self, client: _Client, grant: _Grant) -> None:
-        written = self._record.written(self._writable)
-        if isinstance(grant.right, self._origins_of.HttpsPlace):
-            environment = self._environment(written)
-            is_wrong = self._origins_of.runs_what_programs_wrote(written, environment)
-        else:
-            is_wrong = written.change_ssh() or written.are_named_in(grant.origin.ssh_command)
-        if is_wrong:
-            why = "your settings of git or ssh lead into a folder that programs may write"
-            client.reply(_FAILED, f"{why}; try: git push, outside")
-            self._drop(client)
-            return
         if not isinstance(right := grant.right, self._origins_of.HttpsPlace):
-            protocol = client.words[1]
-            self._run(client, self._ssh_command(grant.origin, right, protocol), protocol)
+            self._run_ssh(client, grant.origin, right)
+        elif self._push is PushPolicy.ALLOW:
+            self._fill(client, right)
+        else:
+            host = safe_label(right.host, None)
+            text = (
+                f"Give programs your password or token for {host}? They can then do there all that"
+                " your account can, not only push to this repository."
+            )
+            remedy = "rootsd confine --push allow"
+            self._ask(client, _Question(text, remedy, partial(self._fill, client, right)))
+
+    def _run_ssh(self, client: _Client, origin: Origin, right: SshRequest) -> None:
+        """Run the person's own command for ssh, as git would run it."""
+        written = self._record.written(self._writable)
+        if written.change_ssh() or written.are_named_in(origin.ssh_command):
+            self._refuse_settings(client)
             return
-        if self._push is PushPolicy.ALLOW:
-            self._run(client, _FILL, given=right.description())
-            return
-        text = (
-            f"Give programs your password or token for {_shown(right.host)}? They can then do"
-            " there all that your account can, not only push to this repository."
+        environment = self._environment(written)
+        environment[b"GIT_PROTOCOL"] = protocol = client.words[1]
+        words = (
+            *_SSH_OPTIONS,
+            *(() if self._asked is Asked.PERSON else (b"-oBatchMode=yes",)),
+            *(self._origins_of.PROTOCOL_OPTION if protocol else ()),
+            *right.words,
         )
-        fill = partial(self._run, client, _FILL, given=right.description())
-        self._ask(client, _Question(text, "rootsd confine --push allow", fill))
+        command = (environment.get(b"GIT_SSH") or b"ssh", *words)
+        if text := origin.ssh_command:
+            command = (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
+        self._run(client, command, environment)
+
+    def _fill(self, client: _Client, place: HttpsPlace) -> None:
+        """Ask the person's own helpers for a password."""
+        written = self._record.written(self._writable)
+        environment = self._environment(written)
+        if self._origins_of.runs_what_programs_wrote(written, environment):
+            self._refuse_settings(client)
+        else:
+            self._run(client, _FILL, environment, place.description())
+
+    def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
+        own = self._origins_of.without_repository(written.environment(os.environb))
+        return own | {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": b""}
 
     def _run(
         self,
         client: _Client,
         command: tuple[bytes, ...],
-        protocol: bytes = b"",
+        environment: Mapping[bytes, bytes],
         given: bytes = b"",
     ) -> None:
         """Run a program outside, and pass its pipes. It reads what is `given`, or from a pipe."""
-        environment = self._environment(self._record.written(self._writable))
-        environment |= {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": protocol}
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
         (stdin, to_program), (output, stdout), (errors, stderr) = pipes
         passed = [output, errors]
@@ -422,20 +437,6 @@ class _Relay:
         finally:
             for fd in (each for pair in pipes for each in pair):
                 os.close(fd)
-
-    def _ssh_command(
-        self, origin: Origin, right: SshRequest, protocol: bytes
-    ) -> tuple[bytes, ...]:
-        """Return the person's own command for ssh, as git would run it."""
-        words = (
-            *_SSH_OPTIONS,
-            *(() if self._asked is Asked.PERSON else (b"-oBatchMode=yes",)),
-            *(self._origins_of.PROTOCOL_OPTION if protocol else ()),
-            *right.words,
-        )
-        if text := origin.ssh_command:
-            return (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
-        return (os.environb.get(b"GIT_SSH") or b"ssh", *words)
 
     def _conclude(self, client: _Client, program: OutsideProgram) -> None:
         """Tell a client how its program has ended."""
@@ -463,6 +464,11 @@ class _Relay:
             "outside, git reaches only the origins of the roots, and pushes only from writable"
             f" ones; try: rootsd confine {remedy}",
         )
+        self._drop(client)
+
+    def _refuse_settings(self, client: _Client) -> None:
+        why = "your settings of git or ssh lead into a folder that programs may write"
+        client.reply(_FAILED, f"{why}; try: git push, outside")
         self._drop(client)
 
     # Questions
@@ -506,7 +512,3 @@ class _Relay:
                     self._ask(client, question)
             self._show_question()
         return bool(data)
-
-
-def _shown(text: bytes) -> str:
-    return safe_label(text, _MAX_SHOWN)
