@@ -111,6 +111,33 @@ def test_the_report_has_one_line_for_each_root_with_keys_and_no_values(world: Wo
     assert "secret" not in "".join(lines)
 
 
+# What a program does to its copy or the file outside, so that rootsd cannot compare them.
+_HIDES = {
+    "nothing": ("true", "true"),
+    "a copy that git cannot read": ("echo '[branch' > $(readlink .git/config)", "true"),
+    "a large file": ("true", "yes '#' | head -c 300000 >> .git/config"),
+}
+
+
+@pytest.mark.parametrize("how", _HIDES)
+def test_what_changed_outside_and_could_run_something_is_reported(world: World, how: str) -> None:
+    # While the person replaces the file, programs can write to it, and nothing tells who did.
+    inside, outside = _HIDES[how]
+    with world.wall() as wall:
+        sh(wall, inside, world.main)
+        for key in ("user.note", "core.fsmonitor", "remote.origin.pushurl", "branch.x.remote"):
+            git("config", key, "x", cwd=world.main)
+        git("config", "branch.y.remote", "origin", cwd=world.main)
+        git("config", "branch.y.merge", "refs/heads/y", cwd=world.main)
+        subprocess.run(["sh", "-c", outside], cwd=world.main, check=True)
+        said = [each for each in world.end(wall) if "changed outside" in each]
+    [names] = [each.split("moment: ")[1].split("; ")[0].split(", ") for each in said]
+    harmful = {"branch.x.remote", "core.fsmonitor", "remote.origin.pushurl"}
+    unread = "others that git could not read"
+    assert (unread if how == "a large file" else harmful) in (harmful & set(names), *names)
+    assert {"user.note", "branch.y.remote"}.isdisjoint(names)
+
+
 # Commands that change settings. `{up}` is a repository beside the roots, which has a branch `up`.
 _COMMANDS = (
     "git config user.name me",

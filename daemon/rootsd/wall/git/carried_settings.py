@@ -23,12 +23,15 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from rootsd.disk.git_settings import is_program
+
 Settings = Mapping[bytes, tuple[bytes, ...]]
 """The values of each key, in their order. A key without a value has `true`."""
 SPARSE = frozenset((b"core.sparsecheckout", b"core.sparsecheckoutcone"))
 _LFS_VERSION = b"lfs.repositoryformatversion"
 _BOOLEANS = (b"true", b"false")
 _UPSTREAM = frozenset((b"remote", b"merge", b"pushremote"))
+_LEADING = frozenset((b"branch", b"remote", b"url", b"http", b"extensions"))
 _HEADS, _ORIGIN = b"refs/heads/", b"origin"
 
 _REMOTE_NAME = rb"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -123,6 +126,11 @@ def named_remotes(settings: Settings) -> Iterator[bytes]:
             key in (b"remote.pushdefault", b"checkout.defaultremote") or section == b"remotes"
         ):
             yield from (word for value in values for word in value.split())
+
+
+def may_harm(key: bytes) -> bool:
+    """Return whether git may run something because of a setting, or lead a push elsewhere."""
+    return _section_of(key)[0] in _LEADING or is_program(key.decode("utf-8", "replace"))
 
 
 def address_of(url: bytes) -> Address | None:

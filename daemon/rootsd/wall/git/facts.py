@@ -14,7 +14,8 @@ its sentence in `describe`.
   these are protected if they exist, but nothing can be mounted on a name that does not.
 * A *tool file*, which an editor, an agent, or another tool runs or obeys: see `tool_files`.
 * A folder of tool files that rootsd could not *read* as a whole, so that a change may be there.
-* *Settings* of git that stay in a private copy. `private_settings` finds these.
+* *Settings* of git that stay in a private copy, and those that changed outside and that programs
+  may have written there while the file had no cover. `private_settings` finds these.
 * A *repository with programs*: one that is nested or at a gitlink, whose settings or hooks name
   programs. If it is at a gitlink, `git status` in the repository around it runs them.
 
@@ -84,6 +85,7 @@ class FactKind(Enum):
     FIFO = "FIFO"
     TOOL_FILE = "file that tools run"
     SETTINGS = "settings that stay inside"
+    NEW_SETTINGS = "settings that changed outside"
     UNREAD_TOOLS = "files that tools run and that were not read"
 
 
@@ -169,12 +171,14 @@ def read_link(path: bytes) -> bytes | None:
 def describe(fact: Fact) -> str:
     """Return what a fact means, for people, as a sentence that starts with its path."""
     path = safe_label(fact.path, limit=None)
-    limit = _MAX_KEYS_SHOWN if fact.kind is FactKind.SETTINGS else _MAX_SHOWN
+    limit = _MAX_KEYS_SHOWN if fact.kind in OF_SETTINGS else _MAX_SHOWN
     value = safe_label(fact.value, limit) if fact.value else ""
     return f"{_STARTS.get(fact.kind, '')}{path} {_MEANINGS[fact.kind].replace('VALUE', value)}"
 
 
-_STARTS = {FactKind.SETTINGS: "settings of git in "}
+OF_SETTINGS = frozenset((FactKind.SETTINGS, FactKind.NEW_SETTINGS))
+"""The facts that name settings."""
+_STARTS = dict.fromkeys(OF_SETTINGS, "settings of git in ")
 # What follows the path.
 _MEANINGS = {
     FactKind.LINK: "is a link to VALUE, and git outside writes through it",
@@ -185,6 +189,7 @@ _MEANINGS = {
     FactKind.FIFO: "is a FIFO, and git outside waits there for ever",
     FactKind.TOOL_FILE: "is new or has changed, and tools outside run or obey it",
     FactKind.SETTINGS: "stay behind the wall: VALUE",
+    FactKind.NEW_SETTINGS: "changed outside, where programs could write for a moment: VALUE",
     FactKind.UNREAD_TOOLS: "has files that tools outside run, and rootsd could not look at all",
     FactKind.UNREAD: "has entries at which rootsd did not look",
 }

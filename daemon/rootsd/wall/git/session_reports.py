@@ -29,6 +29,7 @@ from rootsd.core.labels import first_of, safe_label
 from rootsd.core.paths import contains, text_of
 from rootsd.core.record import Text
 from rootsd.wall.git.facts import (
+    OF_SETTINGS,
     Fact,
     FactKind,
     RootFacts,
@@ -65,7 +66,7 @@ from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.system_calls import closing, open_path
 
 _MAX_NAMED = 8
-_ONLY_LAST = (FactKind.TOOL_FILE, FactKind.SETTINGS)  # an earlier fact about the path is void
+_ONLY_LAST = (FactKind.TOOL_FILE, *OF_SETTINGS)  # an earlier fact about the path is void
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
 
@@ -158,6 +159,8 @@ class SessionReport(NamedTuple):
     def _sentence(self, finding: Finding) -> str:
         if finding.fact.kind is FactKind.SETTINGS:
             return f"{describe(finding.fact)}; to keep one, set it outside"
+        if finding.fact.kind is FactKind.NEW_SETTINGS:
+            return f"{describe(finding.fact)}; remove each that you did not set"
         makers = _makers(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
         who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
@@ -347,9 +350,7 @@ class SessionBaseline:
         """Return, for each fact, the other sessions that may have made it."""
         peers = Peers(self._folder)
         return [
-            ()
-            if fact.kind is FactKind.SETTINGS
-            else peers.at(fact.path, self._began_at(fact.path))
+            () if fact.kind in OF_SETTINGS else peers.at(fact.path, self._began_at(fact.path))
             for fact in facts
         ]
 

@@ -43,7 +43,7 @@ def still_holds(fact: Fact) -> bool:
                 # The content was not known then, so that of now says nothing.
                 return fingerprint(above, name) == fact.value or is_unread(fact.value)
             return False
-        case FactKind.SETTINGS:
+        case FactKind.SETTINGS | FactKind.NEW_SETTINGS:
             return bool(fact.value)
         case FactKind.OBEYED:  # git may have written only a part of the settings at first
             return os.path.lexists(fact.path) and not is_new_submodule(fact.path)

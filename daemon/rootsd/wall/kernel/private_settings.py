@@ -27,6 +27,7 @@ from rootsd.wall.git.carried_settings import (
     carry_over,
     differing,
     first_sections,
+    may_harm,
     named_remotes,
 )
 from rootsd.wall.git.facts import Fact, FactKind
@@ -65,10 +66,11 @@ class _Copy:
     `folder` is the git directory outside, or -1 while the root is hidden. `inside` is the folder
     of the copy, and `link` leads there.
 
-    `first` is the file at the start, with what a person has added since. `equal` is the one that
-    the copy was made from, or last carried over to. `seen` is the copy when it was compared last,
-    `kept` the keys that stayed in it, and `carried` those that did not. `is_behind` says that the
-    file outside may need more, and `is_partly_carried` that it does.
+    `start` is the file at the start, and `first` has what a person has added since. `equal` is the
+    one that the copy was made from, or last carried over to. `seen` is the copy when it was
+    compared last, `kept` the keys that stayed in it, and `carried` those that did not. `is_behind`
+    says that the file outside may need more, and `is_partly_carried` that it does. `by_others` are
+    the keys that changed outside, and that would not have been carried over.
     """
 
     def __init__(self) -> None:
@@ -82,9 +84,10 @@ class _Copy:
         if self.inside >= 0:
             os.close(self.inside)
         self.inside = -1
-        self.link = self.first = self.equal = self.seen = b""
+        self.link = self.start = self.first = self.equal = self.seen = b""
         self.kept: tuple[bytes, ...] = ()
         self.carried: set[bytes] = set()
+        self.by_others: set[bytes] = set()
         self.is_behind = self.is_partly_carried = False
 
     @property
@@ -119,7 +122,7 @@ class PrivateSettings:
         self.more = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         """Readable if `carry_over` has more to do."""
         self._due: set[bytes] = set()  # copies that `carry_over` has to look at
-        self._told: dict[bytes, list[bytes]] = {}  # what `kept` has yielded, by root
+        self._told: dict[tuple[FactKind, bytes], list[bytes]] = {}  # what `kept` has yielded
 
     def build(self) -> None:
         """Mount the private folder for the copies, if there is a git. Raises OSError."""
@@ -191,23 +194,27 @@ class PrivateSettings:
             self._carry(copy)
         except BadSettings:
             copy.kept = (*(each for each in copy.kept if each != _OTHERS), _OTHERS)
-        except OSError:
-            pass  # the file outside is gone, or cannot be written
+        except OSError as error:  # the file outside is gone, or cannot be written
+            if error.errno == errno.EFBIG:
+                copy.by_others.add(_OTHERS)
 
     def kept(self) -> Iterator[Fact]:
         """Yield what is new about settings that programs changed and that stay inside.
 
-        There is one fact about each root. It has no values, because these may be secrets.
+        The same for those that changed outside, and that programs may have written there. There is
+        one fact about each root. It has no values, because these may be secrets.
         """
-        by_root: dict[bytes, list[bytes]] = {}
+        now: dict[tuple[FactKind, bytes], list[bytes]] = {}
         for copy in self._copies.values():
             where = b"" if copy.path in _USUAL else b" in " + copy.path
-            by_root.setdefault(copy.root, []).extend(key + where for key in copy.kept)
-        for root in {**self._told, **by_root}:
-            keys = by_root.get(root, [])
-            if keys != self._told.get(root, []):
-                self._told[root] = keys
-                yield Fact(FactKind.SETTINGS, root, b", ".join(keys)[:_MAX_NAMED_BYTES])
+            named = (FactKind.SETTINGS, copy.kept), (FactKind.NEW_SETTINGS, sorted(copy.by_others))
+            for kind, keys in named:
+                now.setdefault((kind, copy.root), []).extend(key + where for key in keys)
+        for of in {**self._told, **now}:
+            keys = now.get(of, [])
+            if keys != self._told.get(of, []):
+                self._told[of] = keys
+                yield Fact(*of, b", ".join(keys)[:_MAX_NAMED_BYTES])
 
     def _take(self, copy: _Copy, folder: int) -> None:
         """Take the git directory outside, which may be another one than before."""
@@ -223,7 +230,7 @@ class PrivateSettings:
 
         If programs removed an earlier one, what they have added since is still not the person's.
         """
-        first, carried = copy.first, copy.carried
+        start, first, carried = copy.start, copy.first, copy.carried
         copy.forget()
         name = os.urandom(8).hex().encode()
         os.mkdir(name, 0o700, dir_fd=self._top)
@@ -232,7 +239,7 @@ class PrivateSettings:
             file.write(content)
         copy.inside = inside
         copy.equal = copy.seen = content
-        copy.first, copy.carried = first or content, carried
+        copy.start, copy.first, copy.carried = start or content, first or content, carried
         copy.link = self._base + b"/" + name
         os.symlink(b"/".join((PLACE, name, copy.name)), copy.link)
 
@@ -243,7 +250,9 @@ class PrivateSettings:
         """
         if newer == copy.equal:
             return
-        list_settings(newer)
+        start, now = list_settings(copy.start), list_settings(newer)
+        refused = carry_over(Versions(start, start, start, now)).kept
+        copy.by_others = {key for key in refused if key in now and may_harm(key)}
         for _ in range(_MAX_RENEWALS):  # git inside may write meanwhile
             content, text = copy.now() or b"", newer
             with suppress(OSError, BadSettings):
