@@ -391,6 +391,21 @@ def test_a_root_that_belongs_to_a_repository_elsewhere_since_the_session_is_repo
     assert world.found() == {"plain": False}
 
 
+def test_many_findings_of_one_kind_hide_no_other(world: World) -> None:
+    many = "for i in $(seq 300); do ln .git/HEAD .git/h$i; mkfifo .git/f$i; done"
+    with world.wall() as wall:
+        wall.run(f"subprocess.run({many!r}, shell=True, cwd={str(world.main)!r}, check=True)")
+        plant(wall, world.main / ".git" / "logs" / "z", world.bashrc)
+        until(lambda: len([*running_findings(walls_of(world))]) > 0)
+        assert len([*running_findings(walls_of(world))]) < 60
+        world.end(wall)
+    [report] = world.reports()
+    sentences = report.sentences()
+    assert len(sentences) < 60
+    assert "285 more of this kind: hard link" in sentences  # .git/HEAD is one of them
+    assert any("logs/z was a link" in each for each in sentences)
+
+
 def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> None:
     own = world.main / ".git"
 

@@ -315,6 +315,18 @@ def test_status_tells_of_a_change_until_a_person_has_seen_it(
     assert capsys.readouterr().out == ""
 
 
+def test_a_look_at_changed_files_hides_nothing_else(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = world.wall()
+    run(wall, world.main, "echo evil >> .envrc; mkfifo .git/MERGE_MSG")
+    world.end(wall)
+    monkeypatch.setenv("ROOTSD_DIR", str(world.state.parent))
+    show_changed(Invocation(), is_look=True)
+    assert "MERGE_MSG is a FIFO" in capsys.readouterr().out
+    assert left_behind(world.walls).sentences == []
+
+
 def test_a_change_that_a_person_undid_is_told_no_more(world: World) -> None:
     wall = world.wall()
     run(wall, world.main, "echo evil >> .envrc")

@@ -26,7 +26,10 @@ _MAX_COMPARED_LINES = 4000
 
 
 def show_changed(invocation: Invocation, *, is_look: bool) -> None:
-    """Print each change as a diff. If a person looks, do not show it again."""
+    """Print each change as a diff, and what else is in the reports about sessions that have ended.
+
+    If a person looks, do not show it again.
+    """
     output = invocation.output
     walls = invocation.places.state + WALLS
     reports = [each for each in read_reports(walls) if not each.is_seen]
@@ -38,6 +41,9 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> None:
             output.line(f"changed by {changed.makers}: {path}")
             for line in _diff(changed):
                 output.line(safe_text(line))
+        for sentence in report.sentences_about_git() if report in reports else ():
+            shown = True
+            output.line(sentence)
         if is_look and report in reports:
             with suppress(OSError):
                 mark_seen(report)

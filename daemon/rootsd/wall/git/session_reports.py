@@ -20,6 +20,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -65,7 +66,8 @@ from rootsd.wall.git.taken_away import (
 from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.system_calls import closing, open_path
 
-_MAX_NAMED = 8
+_MAX_NAMED, _MAX_OF_A_KIND = 8, 16
+_OF_TOOLS = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)
 _ONLY_LAST = (FactKind.TOOL_FILE, *OF_SETTINGS)  # an earlier fact about the path is void
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
@@ -132,12 +134,15 @@ class SessionReport(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Return the findings for people, with what to do."""
-        of_tools = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)
         changed, unread = (
-            [each for each in self.findings if each.fact.kind is kind] for kind in of_tools
+            [each for each in self.findings if each.fact.kind is kind] for kind in _OF_TOOLS
         )
-        others = (each for each in self.findings if each.fact.kind not in of_tools)
-        return [*self._changed(changed), *self._unread(unread), *map(self._sentence, others)]
+        return [*self._changed(changed), *self._unread(unread), *self.sentences_about_git()]
+
+    def sentences_about_git(self) -> Iterator[str]:
+        """Yield the findings that `review --changed` cannot show as a difference."""
+        others = (each for each in self.findings if each.fact.kind not in _OF_TOOLS)
+        return _some_of_each((each.fact.kind, self._sentence(each)) for each in others)
 
     def _changed(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield one sentence about the files that tools run, or none."""
@@ -181,6 +186,18 @@ class SessionReport(NamedTuple):
 
 def _paths_of(findings: Sequence[Finding]) -> str:
     return first_of([safe_label(each.fact.path, limit=None) for each in findings], _MAX_NAMED)
+
+
+def _some_of_each(sentences: Iterable[tuple[FactKind, str]]) -> Iterator[str]:
+    """Yield the first sentences about each kind: a program can make a million of one."""
+    told = Counter[FactKind]()
+    for kind, sentence in sentences:
+        told[kind] += 1
+        if told[kind] <= _MAX_OF_A_KIND:
+            yield sentence
+    for kind, count in told.items():
+        if count > _MAX_OF_A_KIND:
+            yield f"{count - _MAX_OF_A_KIND} more of this kind: {kind.value}"
 
 
 def _makers(program: str, others: tuple[str, ...]) -> str:
@@ -532,6 +549,10 @@ def left_behind(walls: bytes) -> LeftBehind:
 
 def running_findings(walls: bytes) -> Iterator[str]:
     """Yield what running sessions are known to have made, as sentences."""
+    return _some_of_each(_running_facts(walls))
+
+
+def _running_facts(walls: bytes) -> Iterator[tuple[FactKind, str]]:
     told: set[Fact] = set()
     for wall in wall_folders(walls):
         record = SessionBaseline.read(wall)
@@ -541,7 +562,8 @@ def running_findings(walls: bytes) -> Iterator[str]:
             if fact not in told:  # two sessions may have seen it
                 told.add(fact)
                 running = "" if names else ", which runs"
-                yield f"made by {_makers(program_of(wall), names)}{running}: {describe(fact)}"
+                makers = f"made by {_makers(program_of(wall), names)}{running}"
+                yield fact.kind, f"{makers}: {describe(fact)}"
 
 
 def mark_seen(report: SessionReport) -> None:
