@@ -19,7 +19,7 @@ import pytest
 
 from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.wall.session.terminal import read_now
+from rootsd.wall.session.user_terminal import read_now
 from rootsd.wall.view.standard_files import refused_kind
 from support.polling import until
 

@@ -63,7 +63,8 @@ from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.start_folder import AskAboutStart, hidden_start, start_again
-from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_with_news
+from rootsd.wall.session.terminal import TerminalFront, wait_with_news
+from rootsd.wall.session.user_terminal import UserTerminal
 from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.system_calls import close_from, is_supported_machine

@@ -25,11 +25,7 @@ or signal of the user, such as Ctrl-C, lets the program run for a moment, so tha
 **When roots go or come**, the front says so. While the program draws the whole screen, the front
 waits with that.
 
-**A terminal of another user**, as after `su`, may not be opened again by its name. Then the front
-opens it as /dev/tty, which needs no permission. Where that is another terminal, the front shares
-the open file with the shell, which makes it block again at each prompt. So each read and each
-write sets O_NONBLOCK itself, and takes it back. Sources: termios(3), tty_ioctl(4), tty(4), and
-"job control" in credentials(7).
+Sources: termios(3), tty_ioctl(4), "job control" in credentials(7).
 """
 
 from __future__ import annotations
@@ -42,9 +38,9 @@ import socket
 import struct
 import termios
 import tty
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
 
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.supervision import (
@@ -57,7 +53,7 @@ from rootsd.wall.kernel.supervision import (
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
 from rootsd.wall.session.push_relay import NO, YES, RelayQuestions
-from rootsd.wall.view.standard_files import is_in_pipeline
+from rootsd.wall.session.user_terminal import UserTerminal, read_now, write_now
 
 _CHUNK = 1 << 16
 _MAX_UNSENT = 1 << 18
@@ -160,37 +156,6 @@ def _follow_news(
         if news.state is PauseState.RUNNING:
             forwarder.release()
     os.close(ended)
-
-
-class UserTerminal(NamedTuple):
-    """The user's terminal, opened again where that is possible. See `read_now`.
-
-    It is two terminals if the standard files are.
-    """
-
-    keys: int
-    screen: int
-    is_shared: bool
-    """Whether another program of a pipeline may use it, too."""
-
-    @staticmethod
-    def of(fds: Sequence[int]) -> UserTerminal:
-        """Return the terminal of the standard files `fds`."""
-        keys = fds[0]
-        screen = next((fd for fd in fds if fd > 0), keys)
-        return UserTerminal(_opened_again(keys), _opened_again(screen), is_in_pipeline())
-
-    def first_use(self) -> TerminalUse:
-        """Return how a program starts that has not asked for the keys."""
-        is_free = not self.is_shared and self.is_foreground()
-        return TerminalUse.FOREGROUND if is_free else TerminalUse.BACKGROUND
-
-    def is_foreground(self) -> bool:
-        """Return whether this process may read the keys without being stopped."""
-        try:
-            return os.tcgetpgrp(self.keys) == os.getpgrp()
-        except OSError:  # a terminal of another session, where nobody is stopped
-            return True
 
 
 class TerminalFront:
@@ -428,7 +393,7 @@ class TerminalFront:
     def _write_to_user(self) -> None:
         try:
             while self._to_user:
-                del self._to_user[: _write_now(self._user.screen, self._to_user)]
+                del self._to_user[: write_now(self._user.screen, self._to_user)]
         except BlockingIOError:
             pass
         except OSError:  # EIO: the user's terminal is gone
@@ -576,52 +541,3 @@ def _stop_both(waiter: int) -> None:
     os.kill(os.getpid(), signal.SIGTSTP)
     signal.signal(signal.SIGTSTP, handler)
     send_signal(waiter, signal.SIGCONT)
-
-
-def read_now(fd: int) -> bytes:
-    """Read what a terminal has now. Raises BlockingIOError if that is nothing, and OSError.
-
-    It never waits, even if another process has made the shared open file block.
-    """
-    with _non_blocking(fd):
-        return os.read(fd, _CHUNK)
-
-
-def _write_now(fd: int, data: bytearray) -> int:
-    """Write what a terminal takes now, and return its length. Raises BlockingIOError, OSError."""
-    with _non_blocking(fd):
-        return os.write(fd, data)
-
-
-@contextmanager
-def _non_blocking(fd: int) -> Iterator[None]:
-    """Set O_NONBLOCK for one call. In between, the programs that share `fd` have it as it was."""
-    was_blocking = os.get_blocking(fd)
-    if was_blocking:
-        os.set_blocking(fd, False)
-    try:
-        yield
-    finally:
-        if was_blocking:
-            os.set_blocking(fd, True)
-
-
-def _opened_again(fd: int) -> int:
-    """Open a terminal for this process alone, so that O_NONBLOCK is set for nobody else.
-
-    Return a copy of `fd` if that is impossible.
-    """
-    flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-    for name in (f"/proc/self/fd/{fd}", *(["/dev/tty"] if _controls_session(fd) else [])):
-        with suppress(OSError):
-            return os.open(name, flags)
-    return os.dup(fd)
-
-
-def _controls_session(fd: int) -> bool:
-    """Return whether `fd` is the terminal that this process has as /dev/tty."""
-    try:
-        os.tcgetpgrp(fd)
-    except OSError:
-        return False
-    return True
