@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-from rootsd.core.paths import bytes_of, to_uri
+from rootsd.core.paths import bytes_of, contains, to_uri
 
 _MAX_MARKS = 2
 _ESCAPE = r"\\(?:x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\})"
@@ -48,6 +48,12 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
     if " " in (label[0], label[-1]):
         label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+
+
+def home_label(path: bytes, home: bytes) -> str:
+    """Return a path, safe to show, with `~` for the home folder."""
+    is_inside = contains(home, path) and home != b"/"
+    return safe_label(b"~" + path[len(home) :] if is_inside else path, limit=None)
 
 
 def first_of(names: Sequence[str], limit: int) -> str:

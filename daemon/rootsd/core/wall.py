@@ -77,8 +77,8 @@ class WallSettings(NamedTuple):
     ] = ()
     keep: Annotated[
         tuple[bytes, ...],
-        "Files and folders, such as the settings of an agent. Each program gets its own copy and "
-        "keeps its changes.",
+        "Files and folders, such as the settings of an agent. Programs get a copy, one for each "
+        "name, and keep their changes there.",
     ] = ()
     hide: Annotated[
         tuple[bytes, ...], "Files and folders to hide, even inside an approved root."

@@ -36,9 +36,9 @@ dropped, and the mounts of the warden are locked, so a program cannot change its
 carries revocation, abstract sockets, and signals. `kernel.seccomp` carries keyrings, io_uring,
 foreign sockets, and injected terminal input. `session.terminal` keeps the user's terminal outside.
 
-**Protection.** Files in a root that programs outside run or obey are read-only inside: see
-`git.protected`. The kernel drops such a mount when the file is replaced outside; the warden
-notices and mounts it again: see `kernel.covers`.
+**Protection.** Files in a root that programs outside run or obey are read-only inside, but for
+those that git tracks, which a session reports: see `git.protected`. The kernel drops such a mount
+when the file is replaced outside; the warden notices and mounts it again: see `kernel.covers`.
 
 **Storage.** What programs write outside of roots lies on disk: in layers that all programs of one
 name keep, and in private folders that end with a start. See `kernel.own_storage`. The kernel sets

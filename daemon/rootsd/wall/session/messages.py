@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import first_of, safe_label
+from rootsd.core.labels import first_of, home_label, safe_label
 from rootsd.core.mount_plan import RemovalReason, RemovedRoot
 from rootsd.core.paths import contains
 from rootsd.disk.process_stat import read_process_stat
@@ -124,9 +124,7 @@ def describe_news(news: RootNews, start: bytes | None) -> list[str]:
 
 def shorten_home(path: bytes) -> str:
     """Return a path, safe to show, with `~` for the home folder."""
-    home = os.path.realpath(home_folder())
-    is_inside = contains(home, path) and home != b"/"
-    return safe_label(b"~" + path[len(home) :] if is_inside else path, limit=None)
+    return home_label(path, os.path.realpath(home_folder()))
 
 
 def untold(lines: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import home_label, safe_label
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import PRIVATE_IN_HOME, ancestors, contains, text_of
 from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
@@ -75,7 +75,7 @@ class LeftOut(NamedTuple):
 
     def sentence(self, home: bytes) -> str:
         """Return the words for people."""
-        return f"{_short(self.path, home)}, for {self.named_by}: {self.why} ({self.remedy})"
+        return f"{home_label(self.path, home)}, for {self.named_by}: {self.why} ({self.remedy})"
 
 
 class PersonView(NamedTuple):
@@ -310,7 +310,7 @@ class _Finder:
         self._done.add(path)
         for file in map(self._expanded, _sourced(text)):
             if file.startswith(b"/") and not _is_system(file) and not set(file) & set(b"$*?[`"):
-                sourced_by = f"what {_short(path, self._home)} reads"
+                sourced_by = f"what {home_label(path, self._home)} reads"
                 self._add_shell_settings(file, sourced_by, depth=depth - 1)
 
     def _expanded(self, word: bytes) -> bytes:
@@ -413,7 +413,7 @@ class _Finder:
             self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"{named_by}: {why}")
 
     def _leave_out(self, path: bytes, named_by: str, why: str, remedy: str = "") -> None:
-        remedy = remedy or f"--read {_short(path, self._home)}"
+        remedy = remedy or f"--read {home_label(path, self._home)}"
         self.left_out.setdefault(path, LeftOut(path, named_by, why, remedy))
 
     def _is_shown(self, path: bytes) -> bool:
@@ -466,7 +466,7 @@ class _Finder:
         inside = real[len(self._home) + 1 :] if contains(self._home, real) else b""
         if inside in WIDE:
             return "it holds more than tools or settings", "--read FOLDER"
-        read = f"--read {_short(real, self._home)}"
+        read = f"--read {home_label(real, self._home)}"
         judged = inside or real
         if name and os.path.basename(real) == name:
             judged = os.path.dirname(judged)
@@ -480,7 +480,7 @@ class _Finder:
             return "it holds a project", read
         top = self._project_of(real)
         if top is not None and (top not in self._dotfiles or real == top):
-            return f"it is in the project {_short(top, self._home)}", read
+            return f"it is in the project {home_label(top, self._home)}", read
         return None
 
     def _project_of(self, real: bytes) -> bytes | None:
@@ -564,9 +564,3 @@ def _sourced(text: bytes) -> Iterator[bytes]:
             is_start = at == 0 or words[at - 1] in _BEFORE_SOURCE
             if word in _SOURCE and is_start:
                 yield words[at + 1].strip(b"\"'")
-
-
-def _short(path: bytes, home: bytes) -> str:
-    """Return a path for people, with `~` for the home folder."""
-    shown = b"~" + path[len(home) :] if contains(home, path) else path
-    return safe_label(shown, limit=None)
