@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -243,7 +244,8 @@ def several(world: World) -> World:
     git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
     git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
     for own in (".git", ".git/modules/lib"):
-        subprocess.run(["rm", "-rf", world.main / own / "hooks"], check=True)
+        for name in ("hooks", "branches"):  # these would be protected
+            shutil.rmtree(world.main / own / name, ignore_errors=True)
     return world
 
 
@@ -252,6 +254,26 @@ def write(wall: Wall, path: Path, content: str) -> None:
         f"os.makedirs('{path.parent}', exist_ok=True); open('{path}', 'w').write({content!r});"
         f" os.chmod('{path}', 0o755)"
     )
+
+
+@pytest.mark.parametrize("how", ["protected", "no folder of hooks", "in a root seen before"])
+def test_a_hook_that_only_a_person_can_have_made_stays(world: World, how: str) -> None:
+    hook = world.main / ".git" / "hooks" / "pre-commit"
+    roots = [world.main]
+    if how == "no folder of hooks":
+        shutil.rmtree(hook.parent)
+    if how == "in a root seen before":  # its hooks were not protected as long as
+        roots = [world.main.parent]
+    with world.wall(*roots) as wall:
+        if how == "in a root seen before":
+            write(wall, hook, "#!/bin/sh")
+            wall.order(OrderKind.ADD, root(world.main))
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh")
+        hook.chmod(0o755)
+        world.end(wall)
+    assert hook.exists() is (how == "protected")
+    assert world.found().get("main/.git/hooks/pre-commit", False) is not hook.exists()
 
 
 def test_what_git_obeys_is_moved_away_and_undo_puts_it_back(several: World) -> None:
@@ -529,8 +551,8 @@ def test_what_a_link_leads_to_is_never_moved(several: World) -> None:
 def test_what_cannot_be_moved_away_does_not_change_where_the_rest_is(world: World) -> None:
     own = world.main / ".git"
     files = {own / "commondir": "first", own / "info" / "grafts": "second"}
+    shutil.rmtree(own / "branches", ignore_errors=True)
     with world.wall() as wall:
-        wall.run(f"os.rename('{own}/branches', '{own}/old')")
         wall.error_of(f"os.symlink('{world.home}', '{own}/branches')")
         (world.home / "before").touch()
         for file, content in files.items():

@@ -45,6 +45,7 @@ from rootsd.wall.git.tool_files import untracked_parts
 SETTINGS = (b"config", b"config.worktree")
 IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
+    info/grafts remotes branches
 """.split()
 
 _HOOKS = b"hooks"

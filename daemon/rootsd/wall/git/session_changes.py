@@ -20,6 +20,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     DesiredMount,
 )
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.named_files import NamedFiles
@@ -36,8 +37,8 @@ _EVENTS = APPEARED | NameEvent.WRITTEN | NameEvent.ATTRIBUTES  # a hook becomes 
 class SessionChanges:
     """The changes of one session. `folder` is the private folder of its wall."""
 
-    def __init__(self, folder: bytes) -> None:
-        self._record = SessionBaseline(folder)
+    def __init__(self, folder: bytes, protection: ProtectionPolicy) -> None:
+        self._record = SessionBaseline(folder, protection)
         self._names = NameWatch(_EVENTS)
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
 

@@ -29,6 +29,7 @@ from typing import NamedTuple
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.paths import contains, text_of
 from rootsd.core.record import Text
+from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import (
     OF_SETTINGS,
     Fact,
@@ -209,8 +210,11 @@ def _makers(program: str, others: tuple[str, ...]) -> str:
 class SessionBaseline:
     """The facts at the start of a session, in the private `folder` of its wall."""
 
-    def __init__(self, folder: bytes) -> None:
+    def __init__(
+        self, folder: bytes, protection: ProtectionPolicy = ProtectionPolicy.NONE
+    ) -> None:
         self._folder = folder
+        self._protection = protection
         self._file = folder + _CHANGES + _START
         self._roots: dict[bytes, RootFacts] = {}
         self._since: dict[bytes, float] = {}  # when the program saw each root first
@@ -219,6 +223,7 @@ class SessionBaseline:
         self._found: dict[Fact, None] = {}
         self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
         self._named: dict[bytes, NamedFiles] = {}  # what git runs, by root
+        self._closed: dict[bytes, FolderId] = {}  # hooks that only others can have changed
         self._before: dict[bytes, bytes] = {}  # the contents of tool files, by path
 
     @classmethod
@@ -258,6 +263,7 @@ class SessionBaseline:
                 folder = open_path(root, os.O_DIRECTORY)
                 self._close(root)
                 self._open[root] = folder
+                self._note_closed(root)
                 self._since.setdefault(root, time.time())
                 self._named[root] = named = named_by_git(root)
                 self._roots[root] = found = find_facts(root, self._known_in(root), named)
@@ -422,6 +428,15 @@ class SessionBaseline:
     def _known_in(self, root: bytes) -> list[bytes]:
         return sorted(each for each in self._repositories if contains(root, each))
 
+    def _note_closed(self, root: bytes) -> None:
+        """Note the hooks of a root if they are read-only inside from before programs saw them."""
+        hooks = root + b"/.git/hooks"
+        was_seen = any(contains(other, root) for other in self._since if other != root)
+        if self._protection is not ProtectionPolicy.NONE and not was_seen:
+            found = _identity(hooks)
+            if found is not None and not os.path.islink(hooks):
+                self._closed[hooks] = found
+
     def _remember(self, repositories: Iterable[bytes]) -> None:
         for each in repositories:
             if (identity := _identity(each)) is not None:
@@ -444,6 +459,9 @@ class SessionBaseline:
         """
         if fact.kind is FactKind.TOOL_FILE:
             return self._before.get(fact.path) != fact.value
+        folder = os.path.dirname(fact.path)
+        if folder in self._closed and self._closed[folder] == _identity(folder):
+            return False
         return fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
 
     def _is_in_known_repository(self, fact: Fact) -> bool:

@@ -42,14 +42,17 @@ TOOL_FILES = (
     project_files("OBEYS")
     + b"""
     .idea .envrc .husky .githooks .devcontainer .devcontainer.json
-    .mise.toml mise.toml .tool-versions .pre-commit-config.yaml .lefthook.yml lefthook.yml
-    .gitmodules .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
+    .mise.toml mise.toml .mise.local.toml mise.local.toml .mise/config.toml .config/mise.toml
+    .tool-versions .pre-commit-config.yaml .overcommit.yml .lefthook.yml lefthook.yml
+    .lefthook.yaml lefthook.yaml .lefthook.toml lefthook.toml .lefthook.json lefthook.json
+    .gitmodules .lfsconfig .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
     .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .jj/repo/config.toml .jj/config.toml
     .bzr/branch/branch.conf _darcs/prefs/defaults
 """.split()
 )
 RUN_BY_HOOKS = b"""
-    .husky .githooks lefthook.yml .lefthook.yml .pre-commit-config.yaml
+    .husky .githooks .pre-commit-config.yaml .overcommit.yml .lefthook.yml lefthook.yml
+    .lefthook.yaml lefthook.yaml .lefthook.toml lefthook.toml .lefthook.json lefthook.json
 """.split()
 """Those of them that are hooks of git, or that common hooks run."""
 _MAX_ENTRIES, _MAX_FILES = 1024, 4096  # at each name; of all names

@@ -346,7 +346,9 @@ def _be_warden(
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings)
+    loop = _WardenLoop(
+        view, channel, SessionChanges(settings.folder, settings.protection), settings
+    )
     _forget_given(settings.folder)  # those of a warden that was killed
     try:
         first = loop.build(roots)
