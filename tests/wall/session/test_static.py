@@ -73,6 +73,19 @@ def test_static_works_without_namespaces(root: ConfinedRoot, tmp_path: Path) -> 
     assert done.stdout == "text\nsh\n"
 
 
+def test_no_option_lets_git_push_behind_a_static_wall(
+    root: ConfinedRoot, home: Path, tmp_path: Path
+) -> None:
+    repository = tmp_path / "root"
+    for words in (("init", "-q"), ("remote", "add", "origin", "https://host.example/a/b")):
+        subprocess.run(("git", *words), cwd=repository, check=True)
+    (tmp_path / "rootsd" / "state").mkdir(parents=True)
+    words = ("--push", "allow", "--show")
+    reaches = f"git in {repository} reaches"
+    assert reaches in rootsd("confine", *words, cwd=home).stderr
+    assert reaches not in rootsd("confine", "--static", *words, cwd=home).stderr
+
+
 def test_the_daemon_learns_the_engine_and_the_start_lists_its_gaps(
     publisher: RootsPublisher, root: ConfinedRoot, home: Path
 ) -> None:

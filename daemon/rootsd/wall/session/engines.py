@@ -187,8 +187,6 @@ class StaticWall:
         extra: Iterable[ViewEntry] = (),
     ) -> ComposedView:
         """Return the view, with what this engine does not close."""
-        settings = subscription.settings._replace(push=PushPolicy.OFF)  # the relay has a socket
-        subscription = subscription._replace(settings=settings)
         view = compose(options, subscription, AttachedGuarantee.NOTHING, extra)
         # No option opens the parts of daily work here, so nothing inside may name one.
         entries = (each for each in view.entries if each.kind is not ViewEntryKind.PRIVATE_FILE)
@@ -197,6 +195,8 @@ class StaticWall:
             variables={},
             stays_open=tuple(self.open_parts(view)),
             closed=(_CLOSED,),
+            push=PushPolicy.OFF,  # the relay has a socket, and so have new worktrees
+            has_new_worktrees=False,
         )
 
     def check(self, options: ConfineOptions, view: ComposedView) -> None:  # noqa: ARG002
