@@ -8,22 +8,25 @@ programs. A further system, such as macOS, is a further engine.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
 
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel import cell, landlock
 from rootsd.wall.kernel.mounted_view import MountedView
 from rootsd.wall.kernel.supervision import CellOptions
-from rootsd.wall.kernel.warden import FollowRoots, Warden, WardenSettings, start_warden
+from rootsd.wall.kernel.warden import (
+    EnforcedView,
+    FollowRoots,
+    Warden,
+    WardenSettings,
+    start_warden,
+)
 
-if TYPE_CHECKING:
-    from rootsd.wall.kernel.fixed_view import FixedView
 
-
-class Engine(Protocol):
+class Engine(ABC):
     """A way to enforce walls."""
 
     kind: WallEngine
@@ -35,7 +38,14 @@ class Engine(Protocol):
         follow: FollowRoots | None = None,
     ) -> Warden:
         """Fork a warden that shows `roots`. See `start_warden`. Raises WallSetupFailed."""
+        make_view = partial(self.make_view, owner=os.getpid())
+        return start_warden(make_view, settings, roots, follow)
 
+    @abstractmethod
+    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:
+        """Return the part in the warden. `owner` is the process that has started that."""
+
+    @abstractmethod
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Move this forked process behind the wall. Return in the program's process only.
 
@@ -43,27 +53,21 @@ class Engine(Protocol):
         """
 
 
-class NamespaceEngine:
+class NamespaceEngine(Engine):
     """Mounts and namespaces. A change reaches running programs."""
 
     kind = WallEngine.NAMESPACES
 
-    def start(
-        self,
-        settings: WardenSettings,
-        roots: Iterable[ConfinedRoot],
-        follow: FollowRoots | None = None,
-    ) -> Warden:
-        """Fork a warden with a shared tree."""
-        make_view = partial(MountedView, owner=os.getpid())
-        return start_warden(make_view, settings, roots, follow)
+    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:
+        """Return a view in a shared tree."""
+        return MountedView(settings, owner)
 
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Move this process into namespaces below the warden's."""
         cell.enter(warden, options)
 
 
-class StaticEngine:
+class StaticEngine(Engine):
     """Landlock and seccomp, for systems without namespaces. The view is fixed at each start.
 
     `version` is the one of Landlock to use, by default the kernel's.
@@ -74,22 +78,14 @@ class StaticEngine:
     def __init__(self, version: int | None = None) -> None:
         self._version = landlock.version() if version is None else version
 
-    def start(
-        self,
-        settings: WardenSettings,
-        roots: Iterable[ConfinedRoot],
-        follow: FollowRoots | None = None,
-    ) -> Warden:
-        """Fork a warden with the rules for one start of a program."""
-        return start_warden(self._make_view, settings, roots, follow)
+    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:  # noqa: ARG002
+        """Return a view that holds for one start of a program."""
+        from rootsd.wall.kernel.fixed_view import FixedView  # noqa: PLC0415 - few walls need it
+
+        return FixedView(settings, self._version)
 
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Restrict this process by the warden's rules."""
         from rootsd.wall.kernel import static_cell  # noqa: PLC0415 - few walls need it
 
         static_cell.enter(warden, options, self._version)
-
-    def _make_view(self, settings: WardenSettings) -> FixedView:
-        from rootsd.wall.kernel.fixed_view import FixedView  # noqa: PLC0415 - few walls need it
-
-        return FixedView(settings, self._version)

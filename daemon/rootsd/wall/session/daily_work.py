@@ -78,18 +78,12 @@ class _Part(NamedTuple):
     place: Callable[[bytes], bytes] = _no_place
 
 
-class _Stored(NamedTuple):
-    """A file below the home folder in which git and other programs store passwords."""
-
-    file: str
-    name: str
-
-
-_STORED = (
-    _Stored(".git-credentials", "passwords of git"),
-    _Stored(".config/git/credentials", "passwords of git"),
-    _Stored(".netrc", "passwords of git and curl"),
-)
+# Files below the home folder in which git and other programs store passwords.
+_STORED = {
+    ".git-credentials": "passwords of git",
+    ".config/git/credentials": "passwords of git",
+    ".netrc": "passwords of git and curl",
+}
 
 
 def daily_work(
@@ -115,12 +109,12 @@ def daily_work(
             which = beyond if part.flag is Opening.SSH_AGENT else ""
             closed.append(f"{part.name}{which} ({part.flag.value})")
     has_passwords = Opening.GH in flags
-    for stored in _STORED:
-        path = home + b"/" + stored.file.encode()
+    for file, name in _STORED.items():
+        path = home + b"/" + file.encode()
         if _is_in(shown, path):
             has_passwords = True
         elif os.path.exists(path):
-            closed.append(f"{stored.name}{beyond} (--read ~/{stored.file})")
+            closed.append(f"{name}{beyond} (--read ~/{file})")
     if push is not PushPolicy.OFF:
         parts.append(_push(flags, push, has_passwords=has_passwords))
     return DailyWork(
