@@ -77,8 +77,8 @@ def test_no_option_lets_git_push_behind_a_static_wall(
     root: ConfinedRoot, home: Path, tmp_path: Path
 ) -> None:
     repository = tmp_path / "root"
-    for words in (("init", "-q"), ("remote", "add", "origin", "https://host.example/a/b")):
-        subprocess.run(("git", *words), cwd=repository, check=True)
+    for typed in (("init", "-q"), ("remote", "add", "origin", "https://host.example/a/b")):
+        subprocess.run(("git", *typed), cwd=repository, check=True)
     (tmp_path / "rootsd" / "state").mkdir(parents=True)
     words = ("--push", "allow", "--show")
     reaches = f"git in {repository} reaches"
