@@ -207,13 +207,19 @@ def test_what_a_program_puts_into_path_does_not_run_outside(
     linked.symlink_to(planted)
     trusted.mkdir()
     usual = os.environ["PATH"]
-    for folder in (planted, linked):
+    tools = project.home / "tools"
+    tools.mkdir()
+    for folder in (planted, linked, tools):
         monkeypatch.setenv("PATH", f"{folder}:{trusted}:{usual}")
-        project.succeed(f"""
+        project.succeed(
+            f"""
         for each in ssh git grep; do
-            printf '#!/bin/sh\\necho "$0" >> {ran}\\n' > {planted}/$each; chmod +x {planted}/$each
+            printf '#!/bin/sh\\necho "$0" >> {ran}\\n' > {folder}/$each; chmod +x {folder}/$each
         done
-        /usr/bin/git push -q origin HEAD:pushed""")
+        /usr/bin/git push -q origin HEAD:pushed""",
+            "--write",
+            str(tools),
+        )
     assert not ran.exists()
     (trusted / "ssh").write_text(f'#!/bin/sh\necho ran >> {ran}; exec /usr/bin/ssh "$@"\n')
     (trusted / "ssh").chmod(0o755)

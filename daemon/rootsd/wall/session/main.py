@@ -285,7 +285,7 @@ def _start_relay(
     if view.push is PushPolicy.OFF:
         from rootsd.wall.session.origins import remember_writable  # noqa: PLC0415 - only here
 
-        remember_writable(_known_origins(), roots)
+        remember_writable(_known_origins(), roots, view.writable())
         return None
     asked = Asked.PERSON if own else Asked.NOBODY
     try:

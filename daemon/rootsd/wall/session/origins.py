@@ -6,8 +6,7 @@ chose it. A claim is known if it stood there before any program behind a wall co
 `OriginRecord` keeps the known ones for each folder that programs ever saw. Any other claim needs a
 person: a program can make a repository in its root, or add a remote that rootsd carries over.
 
-Only the forms of URLs that are certain are read; for any other, there is no origin. Sources:
-`parse_connect_url` in git's connect.c, `alias_all_urls` in remote.c, gitcredentials(7).
+Source: `alias_all_urls` in git's remote.c.
 """
 
 from __future__ import annotations
@@ -29,6 +28,12 @@ from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.root_news import SeenRoot
 from rootsd.wall.outside_program import ProgramOutput
+from rootsd.wall.session.git_requests import (
+    HttpsPlace,
+    SshRequest,
+    https_place,
+    ssh_request,
+)
 from rootsd.wall.session.written_folders import WrittenFolders
 
 _TIMEOUT_S = 2.0
@@ -42,15 +47,6 @@ _OTHER_REPOSITORY = (
     b"GIT_CONFIG", b"GIT_COMMON_DIR", b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE",
     b"GIT_OBJECT_DIRECTORY", b"GIT_NAMESPACE", b"GIT_PREFIX",
 )  # fmt: skip
-_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_IN_HOST = _LETTERS + b"._-"
-_IN_USER = _LETTERS + b"._-+~$=,!*#&"
-_CONTROLS = bytes(range(0x20)) + b"\x7f"
-_MAX_PORT = 5  # digits
-PROTOCOL_OPTION = (b"-o", b"SendEnv=GIT_PROTOCOL")
-"""What git gives to ssh if the variable GIT_PROTOCOL matters."""
-_PROTOCOLS = (b"", b"version=0", b"version=1", b"version=2")
-_OF_A_PLACE = (b"protocol", b"host", b"username", b"path")
 
 
 class Claim(NamedTuple):
@@ -59,43 +55,6 @@ class Claim(NamedTuple):
     urls: tuple[Text, ...] = ()
     push_urls: tuple[Text, ...] = ()
     ssh_command: Text = b""
-
-
-class SshRequest(NamedTuple):
-    """What git gives to ssh to run its program at an origin, without the variable's option."""
-
-    words: tuple[bytes, ...]
-
-    def is_asked_by(self, request: tuple[bytes, ...]) -> bool:
-        """Return whether a request of `git_inside` is exactly this."""
-        kind, protocol, *words = request if len(request) > 1 else (b"", b"")
-        words = words[2:] if tuple(words[:2]) == PROTOCOL_OPTION else words
-        return kind == b"ssh" and protocol in _PROTOCOLS and tuple(words) == self.words
-
-
-class HttpsPlace(NamedTuple):
-    """A repository that git reaches by https. `host` has the port, if the URL has one."""
-
-    host: bytes
-    user: bytes
-    path: bytes
-
-    def description(self) -> bytes:
-        """Return what git tells a credential helper about it."""
-        user = b"username=%s\n" % self.user if self.user else b""
-        return b"protocol=https\nhost=%s\n%spath=%s\n\n" % (self.host, user, self.path)
-
-    def is_asked_by(self, request: tuple[bytes, ...]) -> bool:
-        """Return whether git asks a helper for the password of exactly this place."""
-        if len(request) != len((b"credential", b"the fields")) or request[0] != b"credential":
-            return False
-        fields = [line.partition(b"=")[::2] for line in request[1].split(b"\n")]
-        found = {name: text for name, text in fields if name in _OF_A_PLACE}
-        right = {b"protocol": b"https", b"host": self.host, b"path": self.path}
-        right[b"username"] = self.user or found.get(b"username", b"")
-        is_once = sum(name in found for name, _ in fields) == len(found)
-        is_there = found.keys() >= {b"protocol", b"host"}
-        return is_once and is_there and found.items() <= right.items()
 
 
 class Origin(NamedTuple):
@@ -112,10 +71,10 @@ class Origin(NamedTuple):
 
     def rights(self, access: Access) -> list[SshRequest | HttpsPlace]:
         """Return what git may ask for in a root with this access. A password can always push."""
-        found = [_ssh_request(self.fetch, b"git-upload-pack")]
+        found = [ssh_request(self.fetch, b"git-upload-pack")]
         if access is Access.READ_WRITE:
-            found += [_ssh_request(url, b"git-receive-pack") for url in self.push]
-            found += [_https_place(url) for url in (self.fetch, *self.push)]
+            found += [ssh_request(url, b"git-receive-pack") for url in self.push]
+            found += [https_place(url) for url in (self.fetch, *self.push)]
         return [each for each in found if each is not None]
 
     def words(self) -> list[bytes]:
@@ -190,13 +149,18 @@ class OriginRecord:
                 for root, origin in found.items()
             }
 
-    def remember(self, roots: Iterable[SeenRoot], found: Mapping[SeenRoot, Origin]) -> None:
+    def remember(
+        self,
+        roots: Iterable[SeenRoot],
+        found: Mapping[SeenRoot, Origin],
+        written: Iterable[bytes] = (),
+    ) -> None:
         """Remember that programs may write these roots, and those origins that are known.
 
-        Call it before programs see the roots.
+        `written` are other folders that they may write. Call it before programs see the roots.
         """
         with self._locked() as before:
-            after = dict(before)
+            after = dict.fromkeys(written, ()) | before
             for root in roots:
                 for folder in {root.path, git_directory(root) or root.path}:
                     after.setdefault(folder, ())
@@ -216,10 +180,15 @@ class OriginRecord:
             os.close(lock)
 
 
-def remember_writable(record: bytes, roots: Iterable[ConfinedRoot]) -> None:
-    """Remember the origins of roots that programs see without a relay. Raises OSError."""
+def remember_writable(
+    record: bytes, roots: Iterable[ConfinedRoot], written: Iterable[bytes]
+) -> None:
+    """Remember the origins of roots that programs see without a relay. Raises OSError.
+
+    `written` are other folders that they may write.
+    """
     known, seen = OriginRecord(record), _seen(roots)
-    known.remember(seen, known.find(seen, os.environb))
+    known.remember(seen, known.find(seen, os.environb, written), written)
 
 
 def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:
@@ -245,7 +214,7 @@ def find_origins(
 
     Settings of the person that lie in a `written` folder do not count.
     """
-    clean = without_repository(written.environment(environment))
+    clean = outside_environment(environment, written)
     folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
     answers: dict[bytes, list[_Setting] | None] = {}
     waiting = sorted({*folders.values()})
@@ -261,9 +230,12 @@ def find_origins(
     }
 
 
-def without_repository(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return the environment without what leads git to another repository than it looks for."""
-    return {name: text for name, text in environment.items() if name not in _OTHER_REPOSITORY}
+def outside_environment(
+    environment: Mapping[bytes, bytes], written: WrittenFolders
+) -> dict[bytes, bytes]:
+    """Return the environment without what programs wrote, or leads git to another repository."""
+    trusted = written.environment(environment)
+    return {name: text for name, text in trusted.items() if name not in _OTHER_REPOSITORY}
 
 
 def git_directory(root: SeenRoot) -> bytes | None:
@@ -277,58 +249,6 @@ def git_directory(root: SeenRoot) -> bytes | None:
             if stat.S_ISREG(found.st_mode) and found.st_size <= _MAX_SETTINGS_BYTES:
                 return folder
     return None
-
-
-def _ssh_request(url: bytes, program: bytes) -> SshRequest | HttpsPlace | None:
-    """Return how git runs a program at a URL for ssh, or None for another URL."""
-    scheme, is_url, rest = url.partition(b"://")
-    if is_url:
-        authority, slash, path = rest.partition(b"/")
-        path = slash + path
-        is_wrong = scheme not in (b"ssh", b"git+ssh", b"ssh+git") or path == slash or b"%" in path
-    else:
-        authority, _, path = url.partition(b":")
-        is_wrong = path.startswith(b":")  # a remote helper such as ext::
-    if path[1:2] == b"~":
-        path = path[1:]
-    found = _authority(authority)
-    if is_wrong or found is None or not path or path.startswith(b"-") or _has_controls(path):
-        return None
-    user, host, port = found
-    options = (b"-p", port) if port else ()
-    command = program + b" " + _quoted(path)
-    return SshRequest((*options, user + b"@" + host if user else host, command))
-
-
-def _https_place(url: bytes) -> HttpsPlace | None:
-    """Return the place of a URL for https, or None. One with a password needs no helper."""
-    scheme, _, rest = url.partition(b"://")
-    authority, _, path = rest.partition(b"/")
-    found = _authority(authority)
-    if scheme != b"https" or found is None or b" " in path or _has_controls(path):
-        return None
-    user, host, port = found
-    return HttpsPlace(host + b":" + port if port else host, user, path)
-
-
-def _authority(text: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Return user, host, and port, if each has a form that nothing can misunderstand."""
-    user, at, place = text.rpartition(b"@")
-    host, colon, port = place.partition(b":")
-    is_right = (
-        bool(host)
-        and host[:1] not in b".-"
-        and not host.translate(None, _IN_HOST)
-        and bool(at) == bool(user)
-        and not user.startswith(b"-")
-        and not user.translate(None, _IN_USER)
-        and bool(colon) == (port.isdigit() and len(port) <= _MAX_PORT)
-    )
-    return (user, host, port) if is_right else None
-
-
-def _has_controls(text: bytes) -> bool:
-    return text.translate(None, _CONTROLS) != text
 
 
 def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
@@ -399,8 +319,3 @@ def _is_known(known: Mapping[bytes, tuple[Claim, ...]], root: SeenRoot, claim: C
     folder = git_directory(root) or root.path
     writable = [each for each in known if contains(each, folder)]
     return not writable or any(claim in known[each] for each in writable)
-
-
-def _quoted(path: bytes) -> bytes:
-    """Quote a path as git does for the shell of the other machine."""
-    return b"'" + path.replace(b"'", b"'\\''").replace(b"!", b"'\\!'") + b"'"

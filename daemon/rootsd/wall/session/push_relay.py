@@ -46,7 +46,8 @@ from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
 if TYPE_CHECKING:
-    from rootsd.wall.session.origins import HttpsPlace, Origin, SshRequest
+    from rootsd.wall.session.git_requests import HttpsPlace, SshRequest
+    from rootsd.wall.session.origins import Origin
 
 _SOCKET = b"/push"
 _NAME = b"rootsd-push"
@@ -229,9 +230,9 @@ class _Relay:
         writable: frozenset[bytes],
     ) -> None:
         # Not earlier, because the owner needs none of it, and must start fast.
-        from rootsd.wall.session import origins  # noqa: PLC0415
+        from rootsd.wall.session import git_requests, origins  # noqa: PLC0415
 
-        self._origins_of = origins
+        self._origins_of, self._requests = origins, git_requests
         self._record = origins.OriginRecord(record)
         self._listening, self._owner, self._news = clients, owner, news
         self._push = push
@@ -320,7 +321,7 @@ class _Relay:
     def _look(self, roots: tuple[SeenRoot, ...]) -> None:
         """Find the origins of roots that programs do not see yet."""
         found = self._record.find(roots, os.environb, self._writable)
-        self._record.remember(roots, found)
+        self._record.remember(roots, found, self._writable)
         kept = self._shown.difference(roots) & self._origins.keys()
         self._origins = {root: self._origins[root] for root in kept} | found
 
@@ -368,7 +369,7 @@ class _Relay:
         self._begin(client, grant)
 
     def _begin(self, client: _Client, grant: _Grant) -> None:
-        if not isinstance(right := grant.right, self._origins_of.HttpsPlace):
+        if not isinstance(right := grant.right, self._requests.HttpsPlace):
             self._run_ssh(client, grant.origin, right)
         elif self._push is PushPolicy.ALLOW:
             self._fill(client, right)
@@ -392,7 +393,7 @@ class _Relay:
         words = (
             *_SSH_OPTIONS,
             *(() if self._asked is Asked.PERSON else (b"-oBatchMode=yes",)),
-            *(self._origins_of.PROTOCOL_OPTION if protocol else ()),
+            *(self._requests.PROTOCOL_OPTION if protocol else ()),
             *right.words,
         )
         command = (environment.get(b"GIT_SSH") or b"ssh", *words)
@@ -410,7 +411,7 @@ class _Relay:
             self._run(client, _FILL, environment, place.description())
 
     def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
-        own = self._origins_of.without_repository(written.environment(os.environb))
+        own = self._origins_of.outside_environment(os.environb, written)
         return own | {b"GIT_TERMINAL_PROMPT": b"0", b"GIT_PROTOCOL": b""}
 
     def _run(

@@ -80,8 +80,9 @@ class ComposedView(NamedTuple):
 
     def writable(self) -> list[bytes]:
         """Return the folders outside that programs may write, beside the roots."""
-        kinds = (ViewEntryKind.WRITE, ViewEntryKind.STATE)
-        return [entry.target or entry.path for entry in self.entries if entry.kind in kinds]
+        writable = [each.path for each in self.entries if each.kind is ViewEntryKind.WRITE]
+        kept = [each.target for each in self.entries if each.kind is ViewEntryKind.STATE]
+        return [*writable, *filter(None, kept)]
 
     def cell(self, without: frozenset[Layer]) -> CellOptions:
         """Return how a program is started with this view, here and `without` some layers."""
