@@ -68,6 +68,7 @@ MY_TOKEN ?= abc
 ENV["TOKEN"] ||= "abc"
 vim.fn.setenv("OPENAI_API_KEY", "abc")
   - {name: MY_TOKEN, value: abc}
+user = "me:abc"
 http_proxy = me:abc@proxy.example
 \\setenv PGPASSWORD abc
 """.strip().splitlines()

@@ -22,7 +22,8 @@ _STORES = frozenset(
     b" chromium google-chrome bravesoftware microsoft-edge 1password op bitwarden keepass"
     b" keepassxc gh hub glab rclone s3cfg boto netrc pgpass my.cnf mylogin.cnf pypirc npmrc age"
     b" sops terraform.d auth.json auth.toml auth.ini hosts.yml"
-    b" vault-token envrc authinfo msmtprc fetchmailrc git-credentials".split()
+    b" vault-token envrc authinfo msmtprc fetchmailrc git-credentials"
+    b" history history.txt history.sqlite3".split()
 )
 
 

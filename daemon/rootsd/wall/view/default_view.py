@@ -73,6 +73,12 @@ TOOLCHAINS = b"""
     .vim/autoload .vim/bundle .vim/colors .vim/ftdetect .vim/ftplugin .vim/indent .vim/pack
     .vim/plugged .vim/plugin .vim/syntax .local/share/nvim/lazy .local/share/nvim/mason
     .local/share/nvim/site/autoload .local/share/nvim/site/pack
+    .tmux/plugins .config/tmux/plugins .local/share/tmux/plugins .zinit .local/share/zinit .zplug
+    .zprezto .oh-my-bash .bash_it .antidote .local/share/blesh .local/share/bash-completion
+    .local/share/fish/vendor_completions.d .local/share/man .local/share/swiftly
+    .local/share/coursier/bin .local/share/jupyter/kernels .local/share/helm/plugins
+    .local/state/nix/profiles .luarocks/bin .luarocks/lib .luarocks/share .cabal/bin
+    .nimble/bin .nimble/pkgs2 .choosenim .terminfo .arkade/bin
 """.split()
 
 # To read and run, never to change: no tool installs there.

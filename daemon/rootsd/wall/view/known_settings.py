@@ -61,6 +61,16 @@ SETTINGS = b"""
     .hgrc .jjconfig.toml .tool-versions .asdfrc .nvmrc .node-version .python-version .ruby-version
     .default-npm-packages .clang-format .pylintrc .flake8 .ripgreprc .Rprofile .psqlrc .sqliterc
     .gdbinit .lldbinit .pdbrc .selected_editor .mavenrc .sbtopts .mise.toml
+    .config/starship .config/lazygit .config/helix .config/zellij .config/htop .config/ripgrep
+    .config/fd .config/emacs/init.el .emacs .emacs.d/init.el .zsh .zsh_plugins.txt .zpreztorc
+    .antigen.zsh .bash_completion .config/powershell/profile.ps1 .config/nushell .config/irb
+    .config/pdm .config/hatch .config/black .config/flake8 .config/yamllint .config/shellcheckrc
+    .config/rustfmt .config/matplotlib .config/just .config/tig .config/act .config/nix
+    .config/nixpkgs .config/delta .config/zsh .config/lesskey .config/stylua
+    .shellcheckrc .stylua.toml .rustfmt.toml .ocamlformat .prettierrc .eslintrc.json .perltidyrc
+    .perlcriticrc .ackrc .agignore .ignore .rgignore .dir_colors .curlrc .lesskey .digrc .actrc
+    .tigrc .pryrc .make.conf .justfile .cabal/config .stack/config.yaml .jupyter
+    .ipython/profile_default/ipython_config.py .matplotlib/matplotlibrc .ansible.cfg
 """.split()
 # In these files of toolchains, people write variables, and git keeps the URLs of what it cloned.
 WRITTEN_IN_TOOLS = b"""
@@ -74,7 +84,7 @@ WRITTEN_IN_TOOLS = b"""
     .*/.git/config .*/plugins/*/.git/config .vim/*/*/.git/config .vim/pack/*/*/*/.git/config
     .oh-my-zsh/custom/*/*/.git/config .local/share/nvim/lazy/*/.git/config
     .local/share/nvim/site/pack/*/*/*/.git/config .local/share/mise/plugins/*/.git/config
-    .cache/pre-commit/*/.git/config
+    .cache/pre-commit/*/.git/config .local/share/jupyter/kernels/*/kernel.json
 """.split()
 # They hold more than tools and settings, so none is shown as a whole.
 WIDE = frozenset(

@@ -223,8 +223,14 @@ class _Finder:
 
     def _add_programs_at(self, folder: bytes) -> bytes | None:
         """Add a folder of PATH. Where npm installs its global packages, it can install inside."""
-        is_prefix = os.path.isdir(os.path.dirname(folder) + b"/lib/node_modules")
-        return self._add(folder, "PATH", ViewEntryKind.TOOLS if is_prefix else ViewEntryKind.READ)
+        above = os.path.dirname(folder)
+        is_prefix = os.path.isdir(above + b"/lib/node_modules")
+        kind = ViewEntryKind.TOOLS if is_prefix else ViewEntryKind.READ
+        place = self._add(folder, "PATH", kind)
+        if place is not None and above[len(self._home) + 1 :] not in (b"", *WIDE):
+            for name in INSTALLED_BESIDE:
+                self._add(above + b"/" + name, "PATH", kind)
+        return place
 
     def _add_program(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
         """Add the installation of a program, of the links to it, and of its interpreter."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Each secret that the patterns find has one of these in it, or two of the next table.
 _HINTS = (
     b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic", b"cookie",
-    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"proxy", b"://", b"ghp_", b"gho_",
+    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"proxy", b"user", b"://", b"ghp_", b"gho_",
     b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-", b"sk-", b"xox", b"akia", b"asia",
     b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj", b"sg.", b"dop_v1_", b"k_live", b"k_test", b"gsk_",
     b"whsec_", b"hvs.", b"atatt", b"nvapi-", b"shp", b"rubygems_",
@@ -43,7 +43,8 @@ _STRONG = rb"(?:token|passw(?:or)?d|passphrase|secret|api_?key)\w{0,60}"
 # In a program, these are often in the text of its help.
 _COMMANDS = (
     rb"""(?ix)
-    proxy\w{0,9}["']?\s*[=:]\s*["']?[^\s/@:$"']{1,99}:[^\s/@$]{1,999}@
+    ^\s*(?:-u|(?:--)?user)[\s=:]+["']?[^\s"':$/]{1,99}:[^\s"'$]
+    | proxy\w{0,9}["']?\s*[=:]\s*["']?[^\s/@:$"']{1,99}:[^\s/@$]{1,999}@
     | \b(?:mysql|mariadb|login)\b.{0,200}\s-p\s*["']?[^\s"'$-]
     | \s--[\w-]{0,60}(?:token|passw(?:or)?d|passphrase|secret|api-?key)\s+["']?[^\s"'$|&;<>-]
     | \b(?:echo|printf)\s[^|$]{1,999}\|.{0,200}(?:stdin|with-token|login\b)
