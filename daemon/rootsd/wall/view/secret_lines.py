@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Each secret that the patterns find has one of these in it, or two of the next table.
 _HINTS = (
     b"token", b"pass", b"pw", b"secret", b"key", b"auth", b"cred", b"bearer", b"basic", b"cookie",
-    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"proxy", b"user", b"://", b"ghp_", b"gho_",
+    b"jwt", b"_pat", b"otp", b"mfa", b"session", b"webhook", b"proxy", b"://", b"ghp_", b"gho_",
     b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-", b"sk-", b"xox", b"akia", b"asia",
     b"npm_", b"hf_", b"pypi-", b"aiza", b"eyj", b"sg.", b"dop_v1_", b"k_live", b"k_test", b"gsk_",
     b"whsec_", b"hvs.", b"atatt", b"nvapi-", b"shp", b"rubygems_",
@@ -26,6 +26,7 @@ _HINTS = (
 # The first of these alone is in the settings of most people, in comments about login shells.
 _HINTS_TOGETHER = {
     b"login": (b"-p", b"|", b"<<<"), b"mysql": (b"-p",), b"maria": (b"-p",), b"-u": (b":",),
+    b"user": (b":",),
 }  # fmt: skip
 _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
@@ -39,25 +40,18 @@ _KNOWN_FORMS = rb"""(?x)
     | (?i:\b(?:basic|bearer)\s+[\w+/=.-]{8} | authorization\s*:\s*\w | sshpass\s+-p
       | \s(?:-u|--user)[\s=]*["']?[^\s"':$]{1,99}:[^\s"'$])
 """
-_STRONG = rb"(?:token|passw(?:or)?d|passphrase|secret|api_?key)\w{0,60}"
 # In a program, these are often in the text of its help.
-_COMMANDS = (
-    rb"""(?ix)
+_COMMANDS = rb"""(?ix)
     ^\s*(?:-u|(?:--)?user)[\s=:]+["']?[^\s"':$/]{1,99}:[^\s"'$]
     | proxy\w{0,9}["']?\s*[=:]\s*["']?[^\s/@:$"']{1,99}:[^\s/@$]{1,999}@
     | \b(?:mysql|mariadb|login)\b.{0,200}\s-p\s*["']?[^\s"'$-]
     | \s--[\w-]{0,60}(?:token|passw(?:or)?d|passphrase|secret|api-?key)\s+["']?[^\s"'$|&;<>-]
     | \b(?:echo|printf)\s[^|$]{1,999}\|.{0,200}(?:stdin|with-token|login\b)
     | login\b.{0,200}<<<\s*["']?[^\s"'$]
-    | \(\s*["'][\w.-]{0,60}"""
-    + _STRONG
-    + rb"""["']\s*,\s*["'][^\s"'$]
-    | """
-    + _STRONG
-    + rb"""(?: ["']>[^\s<$]
+    | \(\s*["'][\w.-]{0,60}STRONG["']\s*,\s*["'][^\s"'$]
+    | STRONG(?: ["']>[^\s<$]
       | ["']?[\s,]+["']?(?:value["']?\s*[=:]|<\s*<\(\s*(?:echo|printf)|<<<)\s*["']?[^\s"'$] )
-"""
-)
+""".replace(b"STRONG", rb"(?:token|passw(?:or)?d|passphrase|secret|api_?key)\w{0,60}")
 _NAME = rb"""
     (?P<name>(?:token|pass(?:\b|_|w|phrase|code)|pwd|pw(?:ord)?\b|secret|api_?key
       |(?<!signing)key(?:\b|_)|auth(?!or\b|ority)|credential|creds?(?:\b|_)|bearer|cookie|jwt
