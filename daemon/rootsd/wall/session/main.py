@@ -494,6 +494,8 @@ def environment_inside(
     inside = {name: text for name, text in outside.items() if name not in scrubbed}
     own = {os.fsdecode(name): os.fsdecode(text) for name, text in view.variables.items()}
     home = os.fsdecode(view.home)
+    if "XDG_RUNTIME_DIR" in inside:  # it may be elsewhere: WSLg has its own
+        inside["XDG_RUNTIME_DIR"] = f"/run/user/{os.geteuid()}"
     return {
         **DEFAULTS,
         **inside,

@@ -36,6 +36,9 @@ LOOKUP_FILES = b"""
     /etc/pki/ca-trust/extracted /etc/ca-certificates
 """.split()
 
+# Parts of the system that may be links out of it: of Fedora with ostree, to /var/usrlocal.
+LINKED_PARTS = [b"/usr/local"]
+
 # Packages install here, and people keep projects here. The user's own folders stay outside.
 SHARED_PARENTS = [b"/opt"]
 
@@ -218,20 +221,21 @@ def entry_for(path: bytes, kind: ViewEntryKind, reason: str) -> Iterator[ViewEnt
 def _system_entries() -> Iterator[ViewEntry]:
     for name in SYSTEM:
         yield from entry_for(name, ViewEntryKind.READ, "system files")
+    for name in (*SYSTEM, *LINKED_PARTS):
+        yield from _link_targets(name, "system files")
     for name in LOOKUP_FILES:
-        yield from _link_targets(name)
+        yield from _link_targets(name, "what a link in /etc leads to")
     for name in SYSTEM_SECRETS:
         yield from entry_for(name, ViewEntryKind.HIDDEN, "secrets of the system")
     yield ViewEntry(b"/var/run", ViewEntryKind.LINK, "system files", b"/run")
 
 
-def _link_targets(path: bytes) -> Iterator[ViewEntry]:
+def _link_targets(path: bytes, reason: str) -> Iterator[ViewEntry]:
     """Yield what the links on `path` lead to outside of `SYSTEM`, and the links on the way there.
 
     A file that is replaced later is not seen: a folder that is known to hold only such a file
     stands in `SYSTEM` as a whole.
     """
-    reason = "what a link in /etc leads to"
     place, is_linked = path, False
     try:
         for place, target in walk_links(path):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from rootsd.core.paths import PRIVATE_IN_HOME, ancestors, contains, text_of
 from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
 from rootsd.core.secret_names import is_secret_name, secret_part
 from rootsd.disk.git_settings import read_settings
-from rootsd.disk.links import MAX_LINKS, final_path
+from rootsd.disk.links import MAX_LINKS, final_path, walk_links
 from rootsd.disk.reader import read_small
 from rootsd.wall.view.default_view import SYSTEM
 from rootsd.wall.view.known_settings import (
@@ -56,6 +57,8 @@ _SHOWN = frozenset(
 )
 _FOLLOWED = frozenset((*_SHOWN, ViewEntryKind.LINK))
 _KERNEL = (b"/proc/", b"/sys/", b"/dev/")
+# A link of Fedora with ostree, to /var/home and /var/roothome.
+_HOMES = (b"/home", b"/root")
 _ELF = b"\x7fELF"
 _TOO_MANY = "it has too many files to look for secrets in them"
 _MAX_BYTES = 256 << 10
@@ -100,6 +103,7 @@ def person_view(
     """
     finder = _Finder(home, uid, environment, roots, denied)
     finder.add_base(base)
+    finder.add_names_of_home()
     finder.add_tools()
     finder.add_programs()
     finder.add_settings()
@@ -163,6 +167,22 @@ class _Finder:
             kind = ViewEntryKind.READ if is_link else entry.kind
             self._add(entry.path, entry.reason, kind)
 
+    def add_names_of_home(self) -> None:
+        """Add the links by which the home folder has other names, which files may hold."""
+        for name in (*_HOMES, self._alias):
+            with suppress(OSError):  # a loop of links leads nowhere
+                steps = list(walk_links(name)) if name.startswith(b"/") else []
+                if steps and contains(steps[-1][0], self._home):
+                    self._add_links(steps)
+
+    def _add_links(self, steps: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for path, target in steps:
+            if target is not None and not self._is_shown(path):
+                entry = ViewEntry(
+                    path, ViewEntryKind.LINK, "another name of the home folder", target
+                )
+                self._entries.setdefault(path, entry)
+
     # Programs
 
     def add_tools(self) -> None:
@@ -206,9 +226,13 @@ class _Finder:
     def add_programs(self) -> None:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
+        drives = windows_drives() if b"WSL_DISTRO_NAME" in self._environment else []
         usual = [self._home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
         for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
             real = final_path(folder) if folder.startswith(b"/") else b"/usr"
+            if any(contains(drive, real) for drive in drives):
+                self._leave_out(folder, "PATH", "programs of Windows cannot start inside")
+                continue
             is_known = self._is_shown(real)  # of these, only the usual ones have links out
             if _is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
                 continue
@@ -511,6 +535,20 @@ class _Finder:
             names = VCS_NAMES if is_hidden else VCS_NAMES | PROJECT_FILES
             self._is_project_at[folder] = not names.isdisjoint(_names_in(folder))
         return self._is_project_at[folder]
+
+
+def windows_drives() -> list[bytes]:
+    """Return where WSL has mounted drives of Windows. To list a folder there is slow."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            lines = [line.partition(b" - ") for line in file]
+    except OSError:
+        return []
+    return [
+        mount.split(b" ")[4].replace(b"\\040", b" ")
+        for mount, _, source in lines
+        if b"drvfs" in source
+    ]
 
 
 def _rows(table: str) -> Iterator[list[bytes]]:
