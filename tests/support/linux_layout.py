@@ -29,7 +29,21 @@ _NAMESPACES = (
     "unshare", "--user", f"--map-user={_UID}", f"--map-group={_UID}", "--keep-caps", "--mount",
     "--",
 )  # fmt: skip
-MOUNT, _PROGRAM = "mount:", "#!"
+_MOUNT, _PROGRAM = "mount:", "#!"
+
+
+# WSL has such a rule for its /init. The kernel keeps the program open, so it runs for each file
+# that looks like one of Windows, also where it cannot be seen. Only root may make a rule.
+_RULE = """
+mount -t binfmt_misc none /proc/sys/fs/binfmt_misc &&
+echo ":Windows:M::MZ::$0:F" > /proc/sys/fs/binfmt_misc/register && exec "$@"
+"""
+
+
+def with_windows_programs(interpreter: str, words: Iterable[str]) -> list[str]:
+    """Return the command that starts `words` where `interpreter` runs programs of Windows."""
+    namespaces = ("unshare", "--user", "--map-root-user", "--mount", "--")
+    return [*namespaces, "sh", "-c", _RULE, interpreter, *words]
 
 
 def words_for(folder: Path, layout: Mapping[str, str], words: Iterable[str]) -> list[str]:
@@ -59,9 +73,9 @@ def _expose(top: str, path: str, changed: Mapping[str, str]) -> None:
 
 def _make(place: Path, what: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    if what.startswith(MOUNT):
+    if what.startswith(_MOUNT):
         place.mkdir()
-        source = os.fsencode(what.removeprefix(MOUNT))
+        source = os.fsencode(what.removeprefix(_MOUNT))
         mount(source, bytes(place), b"tmpfs", MountFlag.NO_SUID)
     elif what.startswith(_PROGRAM):
         place.write_text(what)

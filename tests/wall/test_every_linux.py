@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.linux_layout import words_for
+from support.linux_layout import with_windows_programs, words_for
 
 pytestmark = pytest.mark.needs("wall")
 
@@ -45,7 +45,10 @@ folder, home, shown, lines = json.loads(sys.argv[1])
 home = Path(home)
 home.mkdir(parents=True, exist_ok=True)
 root = make_root(Path(os.path.realpath(home)) / "src" / "project")
-if os.path.isdir("/run/WSL"):
+program = Path(os.fsdecode(root.path), "program.exe")
+program.write_text("MZ=0\\nimport socket; socket.socket(1).connect('/run/WSL/1_interop')")
+program.chmod(0o755)
+if os.path.ismount("/run/WSL"):
     for name in ("Windows/cmd.exe", "Program Files/Git/cmd/git.exe", "Users/me/secret"):
         file = Path("/mnt/c", name)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -80,9 +83,13 @@ def errors_of(
     """
     (folder / "layout").mkdir()
     given: list[Any] = [str(folder), home, shown, lines]
-    words = [sys.executable, "-c", _INSIDE, json.dumps(given)]
+    words = words_for(
+        folder / "layout", layout, [sys.executable, "-c", _INSIDE, json.dumps(given)]
+    )
+    if layout is WSL:
+        words = with_windows_programs(os.path.realpath(sys.executable), words)
     done = subprocess.run(
-        words_for(folder / "layout", layout, words), capture_output=True, text=True, check=False,
+        words, capture_output=True, text=True, check=False,
         timeout=_HANG_GUARD_S, stdin=subprocess.DEVNULL,
         env={**os.environ, "PATH": search, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
@@ -107,7 +114,13 @@ ATTACKS = {
     "connect to the socket that starts programs of Windows": (
         "connect(socket.AF_UNIX, '/run/WSL/1_interop')"
     ),
-    "run the program that starts programs of Windows": "subprocess.run(['/init'], capture_output=True)",
+    "run the program that starts programs of Windows": (
+        "subprocess.run(['/init'], capture_output=True)"
+    ),
+    "run a program of Windows": (
+        "if subprocess.run(['/home/me/src/project/program.exe'], capture_output=True).returncode:"
+        " raise FileNotFoundError(errno.ENOENT, '')"
+    ),
     "read a file of Windows": "read('/mnt/c/Users/me/secret')",
     "list the programs of Windows": "os.listdir('/mnt/c/Program Files/Git/cmd')",
     "list the folder of displays": "os.listdir('/mnt/wslg')",
