@@ -13,7 +13,7 @@ from rootsd.core.doctor import Severity
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.probe import Probe, probe, problem_of
 
-GOOD = Probe(0, 7, 0, overlay=True, restricts=False)
+GOOD = Probe(0, 0, 7, 0, overlay=True, restricts=False)
 
 
 def test_the_probe_changes_nothing_in_this_process() -> None:
@@ -26,7 +26,7 @@ def test_the_probe_changes_nothing_in_this_process() -> None:
 def test_a_system_that_allows_everything_has_no_problem() -> None:
     assert problem_of(GOOD) is None
     assert check_wall(GOOD).condition is Severity.OK
-    assert "overlayfs" in check_wall(GOOD._replace(overlay=False)).finding
+    assert "caches are read-only" in check_wall(GOOD._replace(overlay=False)).finding
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,7 @@ def test_a_system_that_allows_everything_has_no_problem() -> None:
             "confine --static",
         ),
         (GOOD._replace(namespaces=errno.ENOSYS), "no user namespaces", "rootsd run"),
+        (GOOD._replace(mounts=errno.ENOSYS, landlock=0), "Linux 5.12 or newer", "uname -r"),
         (GOOD._replace(seccomp=errno.EINVAL), "no seccomp", "uname -r"),
         (GOOD._replace(landlock=1), "no Landlock 2", "--on-revoke kill"),
         (GOOD._replace(landlock=0), "no Landlock 2", "--on-revoke kill"),

@@ -116,7 +116,9 @@ def check_wall(found: Probe, requirement: str | None = None) -> DoctorFinding:
             finding = f"{problem.reason}{static}; {requirement}, so no server starts"
             return error(topic, finding, problem.remedy)
         return warning(topic, problem.reason + static, problem.remedy)
-    caches = "" if found.overlay else "; caches are private, as there is no overlayfs"
+    caches = (
+        "" if found.overlay else "; toolchains and caches are read-only, as there is no overlayfs"
+    )
     return ok(topic, f"namespaces and Landlock {found.landlock} can confine programs{caches}")
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rootsd.wall.kernel import landlock
+from rootsd.wall.system_calls import Attribute, Depth, attach_copy, closing, open_path
 
 LANDLOCK_FOR_REVOCATION = 2
 """The first version of Landlock that does not forbid renames between folders."""
@@ -31,18 +32,19 @@ _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _PR_GET_SECCOMP = 21
 _APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-_FILE_SYSTEMS = "/proc/filesystems"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Probe(NamedTuple):
     """What the system allows.
 
-    `namespaces` and `seccomp` are 0 or the errno of the refusal. `landlock` is its version, or 0.
-    `restricts` says whether AppArmor restricts user namespaces.
+    `namespaces`, `mounts`, and `seccomp` are 0 or the errno of the refusal. `mounts` are the calls
+    for mounts of Linux 5.12. `landlock` is its version, or 0. `restricts` says whether
+    AppArmor restricts user namespaces.
     """
 
     namespaces: int
+    mounts: int
     landlock: int
     seccomp: int
     overlay: bool
@@ -59,12 +61,14 @@ class WallProblem(NamedTuple):
 def probe() -> Probe:
     """Return what this system allows now."""
     if sys.platform != "linux":
-        return Probe(errno.ENOSYS, 0, errno.ENOSYS, overlay=False, restricts=False)
+        missing = errno.ENOSYS
+        return Probe(missing, missing, 0, missing, overlay=False, restricts=False)
     return Probe(
         _errno_in_child(_enter_namespaces),
+        _errno_in_child(_copy_mounts),
         landlock.version(),
         _errno_in_child(_ask_seccomp),
-        "\toverlay\n" in _read(_FILE_SYSTEMS),
+        not _errno_in_child(_mount_overlay),
         _read(_APPARMOR_SWITCH).strip() == "1",
     )
 
@@ -73,6 +77,8 @@ def problem_of(found: Probe) -> WallProblem | None:
     """Return the most important problem, or None if the wall works."""
     if found.namespaces:
         return _namespace_problem(found)
+    if found.mounts:
+        return WallProblem("this kernel is too old for the wall: Linux 5.12 or newer", "uname -r")
     if found.seccomp:
         return WallProblem("this kernel has no seccomp filters", "uname -r")
     if found.landlock < LANDLOCK_FOR_REVOCATION:
@@ -128,6 +134,23 @@ def _enter_namespaces() -> None:
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+
+
+def _copy_mounts() -> None:
+    """Use openat2, open_tree, mount_setattr, and move_mount, as the wall does."""
+    _enter_namespaces()
+    with closing(open_path(b"/")) as root:
+        attach_copy(root, root, Attribute.NO_DEVICES, Depth.ALL)
+
+
+def _mount_overlay() -> None:
+    """Mount an overlay, which loads the module of the kernel if there is one."""
+    _enter_namespaces()
+    _check(_libc.mount(b"none", b"/proc", b"tmpfs", ctypes.c_ulong(0), None))
+    for name in ("lower", "upper", "work"):
+        os.mkdir(f"/proc/{name}")
+    data = b"lowerdir=/proc/lower,upperdir=/proc/upper,workdir=/proc/work,userxattr"
+    _check(_libc.mount(b"none", b"/proc/lower", b"overlay", ctypes.c_ulong(0), data))
 
 
 def _ask_seccomp() -> None:
