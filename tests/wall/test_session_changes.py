@@ -24,7 +24,7 @@ from rootsd.wall.git.session_reports import (
 )
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
-from support.repositories import git, make_repository
+from support.repositories import git, git_output, make_repository
 from support.walls import Wall
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -411,6 +411,16 @@ def test_a_root_that_belongs_to_a_repository_elsewhere_since_the_session_is_repo
         write(wall, plain / ".git", f"gitdir: {world.main}/.git")
         world.end(wall)
     assert world.found() == {"plain": False}
+
+
+@pytest.mark.parametrize("packed", ["", "; git pack-refs --all"])
+def test_a_commit_that_is_replaced_is_reported(world: World, packed: str) -> None:
+    script = "git replace HEAD $(git commit-tree -m other HEAD^{tree})" + packed
+    with world.wall() as wall:
+        wall.run(f"subprocess.run({script!r}, shell=True, cwd={str(world.main)!r}, check=True)")
+        world.end(wall)
+    assert git_output("log", "--format=%s", cwd=world.main) == "other"  # git outside obeys it
+    assert f"main/.git/{'packed-refs' if packed else 'refs/replace'}" in world.found()
 
 
 def test_many_findings_of_one_kind_hide_no_other(world: World) -> None:

@@ -67,7 +67,8 @@ _COMMANDS = {
 }
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
-_MAX_CHECKOUTS = 512
+_MAX_CHECKOUTS, _MAX_PACKED_REFS = 512, 4 << 20
+_REPLACE = b"/refs/replace"
 _MAX_NAMES = 4096
 _MAX_NESTED_TOOL_FILES = 4096
 _MAX_SHOWN, _MAX_KEYS_SHOWN = 200, 2_000
@@ -83,6 +84,7 @@ class FactKind(Enum):
     COMMANDS = "unfinished rebase with commands"
     UNREAD = "git directory that was read in part"
     FIFO = "FIFO"
+    REPLACED = "refs that replace commits"
     TOOL_FILE = "file that tools run"
     SETTINGS = "settings that stay inside"
     NEW_SETTINGS = "settings that changed outside"
@@ -187,6 +189,7 @@ _MEANINGS = {
     FactKind.OBEYED: "is new, and git outside obeys it",
     FactKind.COMMANDS: "is new, and git outside runs VALUE if you continue there",
     FactKind.FIFO: "is a FIFO, and git outside waits there for ever",
+    FactKind.REPLACED: "is new, and git outside shows other commits than it pushes",
     FactKind.TOOL_FILE: "is new or has changed, and tools outside run or obey it",
     FactKind.SETTINGS: "stay behind the wall: VALUE",
     FactKind.NEW_SETTINGS: "changed outside, where programs could write for a moment: VALUE",
@@ -250,6 +253,13 @@ def find_obeyed(common: bytes) -> Iterator[Fact]:
                     yield Fact(FactKind.OBEYED, path)
             for folder in (own, *_worktrees_of(own)):
                 yield from _rebase_commands(folder)
+            if _first_names(own + _REPLACE):
+                yield Fact(FactKind.REPLACED, own + _REPLACE)
+            packed = read_small(final_path(own + b"/packed-refs"), _MAX_PACKED_REFS) or b""
+            if b" refs/replace/" in packed:
+                yield Fact(FactKind.REPLACED, own + b"/packed-refs")
+            if len(packed) == _MAX_PACKED_REFS:
+                yield Fact(FactKind.UNREAD, own + b"/packed-refs")
             for listed in (_HOOKS, b"/worktrees", *_OLD_REMOTES):
                 if len(_first_names(own + listed)) == _MAX_NAMES:
                     yield Fact(FactKind.UNREAD, own + listed)

@@ -52,6 +52,7 @@ def still_holds(fact: Fact) -> bool:
             | FactKind.UNREAD
             | FactKind.UNREAD_TOOLS
             | FactKind.FIFO
+            | FactKind.REPLACED
             | FactKind.COMMANDS
         ):
             return os.path.lexists(fact.path)
