@@ -75,6 +75,18 @@ def test_the_changes_are_those_of_this_project(sessions: Sessions, tmp_path: Pat
     assert sessions.found_in(sessions.api) == "claude changed .vscode/tasks.json behind the wall"
 
 
+@pytest.mark.parametrize("has_program", [True, False])
+def test_a_repository_that_runs_something_counts(sessions: Sessions, *, has_program: bool) -> None:
+    nested, folder = sessions.api / "nested", os.fsencode(sessions.walls / "claude" / "0")
+    baseline = SessionBaseline(folder)
+    baseline.add([os.fsencode(sessions.api)])
+    git("init", "-q", nested)
+    git("config", "core.fsmonitor" if has_program else "user.note", "evil", cwd=nested)
+    baseline.conclude(SessionEnd.ORDERLY)
+    assert ("claude changed nested behind" in sessions.found_in(sessions.api)) is has_program
+    assert bool(sessions.found_in(nested)) is has_program
+
+
 def test_a_hostile_name_cannot_control_the_terminal(sessions: Sessions) -> None:
     sessions.change(sessions.api, HOSTILE)
     assert sessions.found_in(sessions.api).isprintable()

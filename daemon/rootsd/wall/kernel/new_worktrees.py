@@ -99,12 +99,12 @@ class NewWorktrees:
             data = b""
             with suppress(OSError):
                 data = client.recv(_MAX_REQUEST)
-            if fd in self._paths:
+            if (made := self._paths.get(fd)) is not None:
+                self._drop_if_empty(made)
+            if made is not None and data == DONE:
                 self._finished.add(fd)
-                self._drop_if_empty(self._paths[fd])
-            if fd in self._paths and data == DONE:
                 continue
-            if fd in self._paths or not data:
+            if made is not None or not data:
                 self._forget(fd)
                 continue
             try:

@@ -1,7 +1,8 @@
 """Find what sessions behind the wall changed in one project, and no person has reviewed.
 
-An agent that starts outside would run or obey some of these files. `rootsd review --before` asks
-before it starts, and `rootsd hook` asks once, at a call of the agent.
+An agent that starts outside would run or obey some of these files, and so would git when the agent
+starts it. `rootsd review --before` asks before it starts, and `rootsd hook` asks once, at a call
+of the agent.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from rootsd.core.record import Text
 from rootsd.wall.git.facts import FactKind
 from rootsd.wall.git.session_reports import read_reports, running_reports
 from rootsd.wall.git.state_files import read_record, replace_record
+from rootsd.wall.git.taken_away import still_holds
 
 _ASKED = b"/.asked"
 """A file beside the folders of walls. No program has a name with a dot in front."""
+_RUN = (FactKind.TOOL_FILE, FactKind.OBEYED, FactKind.PROGRAMS, FactKind.NEW_SETTINGS)
 _MAX_NAMED = 8
 _MAX_ASKED = 256
 
@@ -42,7 +45,7 @@ class Unreviewed(NamedTuple):
 
     def sentence(self) -> str:
         """Return the changes as a sentence for people."""
-        inside = (path[len(self.project) + 1 :] for path in sorted(self.files))
+        inside = (os.path.relpath(path, self.project) for path in sorted(self.files))
         names = [safe_label(each, limit=None) for each in inside]
         shown = first_of(names, _MAX_NAMED)
         return f"{' and '.join(self.makers)} changed {shown} behind the wall"
@@ -56,7 +59,8 @@ def find_unreviewed(walls: bytes, folder: str) -> Unreviewed | None:
     for report in (*read_reports(walls), *running_reports(walls)):
         for finding in () if report.is_seen else report.as_of_now().findings:
             fact = finding.fact
-            if fact.kind is FactKind.TOOL_FILE and contains(project, fact.path):
+            is_there = not finding.is_removed and still_holds(fact)
+            if fact.kind in _RUN and is_there and contains(project, fact.path):
                 makers[report.program] = None
                 files[fact.path] = fact.value
     return Unreviewed(project, tuple(makers), files) if files else None

@@ -7,6 +7,7 @@ words. It loads nothing of rootsd.
 """
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -66,4 +67,6 @@ def _say(*answers: bytes) -> None:
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as git itself, and what it starts
     sys.exit(main(*sys.argv[1:]))
