@@ -16,7 +16,8 @@ from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git import named_files, system_git
 from rootsd.wall.git.facts import FactKind, find_facts
 from rootsd.wall.git.named_files import named_by_git
-from rootsd.wall.git.session_reports import SessionReport, conclude_killed, read_reports
+from rootsd.wall.git.session_report import SessionReport
+from rootsd.wall.git.session_reports import conclude_killed, read_reports
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository

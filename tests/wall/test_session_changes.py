@@ -14,9 +14,8 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git.facts import FactKind
+from rootsd.wall.git.session_report import SessionEnd, SessionReport
 from rootsd.wall.git.session_reports import (
-    SessionEnd,
-    SessionReport,
     conclude_killed,
     put_back,
     read_reports,

@@ -27,10 +27,9 @@ from rootsd.wall.git.facts import Fact, FactKind, find_facts
 from rootsd.wall.git.kept_contents import keep_contents, kept_content
 from rootsd.wall.git.named_files import named_by_git
 from rootsd.wall.git.protected import find_protected
+from rootsd.wall.git.session_baseline import SessionBaseline
+from rootsd.wall.git.session_report import SessionEnd, SessionReport
 from rootsd.wall.git.session_reports import (
-    SessionBaseline,
-    SessionEnd,
-    SessionReport,
     ToolFileChange,
     changed_files,
     conclude_killed,

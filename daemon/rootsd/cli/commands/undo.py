@@ -22,7 +22,7 @@ from rootsd.core.model import ActorKind
 from rootsd.wire.guard import LogQuery, UndoRequest, UndoResult
 
 if TYPE_CHECKING:
-    from rootsd.wall.git.session_reports import SessionReport
+    from rootsd.wall.git.session_report import SessionReport
 
 SECTION = "Decide"
 

@@ -41,7 +41,8 @@ from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.git.facts import Fact, FactKind
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
-from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
+from rootsd.wall.git.session_report import SessionEnd, reports_of
+from rootsd.wall.git.session_reports import conclude_unfinished
 from rootsd.wall.kernel.disk_room import DiskRoom
 from rootsd.wall.kernel.new_worktrees import NewWorktrees
 from rootsd.wall.kernel.orders import (
