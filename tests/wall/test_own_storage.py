@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.wall.kernel.landlock import AttachedGuarantee
+from rootsd.wall.kernel.own_storage import OwnStorage
+from rootsd.wall.kernel.warden import WallSetupFailed
+from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.kept_names import remove_left
 from support.polling import until
 from support.walls import Wall, Weakness
@@ -199,6 +205,24 @@ def test_where_the_disk_cannot_hold_an_overlay_changes_are_in_memory(
             assert content(wall, home / ".local/bin/tool") == "outside"
     finally:
         subprocess.run(["umount", "-l", layers[-1]], check=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(errno.ENOSPC, "no room"), (errno.EACCES, "cannot be built|forbids")]
+)
+def test_a_full_disk_is_not_taken_for_a_limit_of_namespaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
+    def no_folder(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    folder = bytes(tmp_path)
+    storage = OwnStorage(folder + b"/kept", folder, folder + b"/memory")
+    monkeypatch.setattr(os, "makedirs", no_folder)
+    with pytest.raises(OSError, match="Errno") as caught, storage.building():
+        pass
+    failure = WallSetupFailed(caught.value.errno or 0, "step")
+    assert re.search(told, str(NamespaceWall(AttachedGuarantee.FOLDERS).explain(failure)))
 
 
 # What an earlier program may have left for the next one.

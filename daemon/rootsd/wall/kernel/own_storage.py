@@ -15,6 +15,7 @@ redirect them (`userxattr`). Source: Documentation/filesystems/overlayfs.rst.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -87,8 +88,16 @@ class OwnStorage:
     def building(self) -> Iterator[None]:
         """Hold the door while a view is built, and answer other wardens from then on.
 
-        Raises OSError.
+        Raises OSError, with EDQUOT if there is no room on the disk.
         """
+        try:
+            yield from self._building()
+        except OSError as error:
+            if error.errno == errno.ENOSPC:  # the kernel also says so of user namespaces
+                raise OSError(errno.EDQUOT, "the disk is full") from error
+            raise
+
+    def _building(self) -> Iterator[None]:
         for folder in (self._kept, self._kept + FOLDERS, self._memory, self._private):
             os.makedirs(folder, 0o700, exist_ok=True)
         with closing(_open_lock(self._kept + DOOR)) as door:

@@ -149,6 +149,11 @@ class NamespaceWall:
         """Return the error; it names `--static` where that would work."""
         static = _STATIC_LACKS if landlock.version() >= LANDLOCK_FOR_STATIC else _NO_STATIC
         match error.errno:
+            case errno.EDQUOT:
+                return CannotConfine(
+                    "the disk has no room for the folders of the wall",
+                    "rootsd confine --clean, or remove other files",
+                )
             case errno.ENOSPC:
                 return CannotConfine(
                     "the system allows no more user namespaces (user.max_user_namespaces); "

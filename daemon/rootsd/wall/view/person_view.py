@@ -47,7 +47,7 @@ from rootsd.wall.view.known_settings import (
     WRITTEN_IN_TOOLS,
 )
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
-from rootsd.wall.view.token_files import find_moved_token_files
+from rootsd.wall.view.token_files import find_token_files
 
 _SOURCE = frozenset((b"source", b".", b"\\."))
 _BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
@@ -219,7 +219,7 @@ class _Finder:
         is_above = contains(real, self._home)
         if is_above or _is_system(real) or self._is_shown(real) or not os.path.isdir(real):
             return None
-        for path, tool in find_moved_token_files(usual, place):
+        for path, tool in find_token_files(place, usual):
             self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
         return place
 

@@ -26,7 +26,7 @@ _HINTS = (
 # The first of these alone is in the settings of most people, in comments about login shells.
 _HINTS_TOGETHER = {
     b"login": (b"-p", b"|", b"<<<"), b"mysql": (b"-p",), b"maria": (b"-p",), b"-u": (b":",),
-    b"user": (b":",),
+    b"user=": (b":",), b"user =": (b":",),
 }  # fmt: skip
 _KNOWN_FORMS = rb"""(?x)
     -----BEGIN\ [A-Z ]*PRIVATE | \bgh[pousr]_\w{20} | github_pat_\w{20} | glpat-[\w-]{16}
@@ -74,6 +74,7 @@ _RANDOM = rb"""(?x)
       | (?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[\w+-]{32,}={0,2}["']?(?:[\s;,)}]|$) )
 """
 _MIN_RANDOM = 32
+_RUNS = bytes(each if chr(each).isalnum() or each in b"_+-" else 32 for each in range(256))
 _NO_SECRET = rb"""(?ix)
     ["']?(?:\$\{?\w+\}?|(?:\$\(|`)(?!\s*(?:echo|printf|base64)|.*<<).*|true|false|yes|no|on|off|null|none
     |always|never|auto|legacy|\d{1,5})?["']?[\s,;]*(?:\#.*)?
@@ -105,6 +106,8 @@ def without_secrets(text: bytes) -> bytes | None:
             return None
     if b"\0" in text:
         return None
+    if not _may_have_secrets(text) and not _has_long_run(text):
+        return text
     kept, is_in_section = list[bytes](), False
     lines = text.splitlines(keepends=True)
     for line, following in zip(lines, (*lines[1:], b""), strict=False):
@@ -140,8 +143,12 @@ def _may_have_secrets(text: bytes) -> bool:
     )
 
 
+def _has_long_run(text: bytes) -> bool:
+    return any(len(run) >= _MIN_RANDOM for run in text.translate(_RUNS).split())
+
+
 def _has_secret(line: bytes) -> bool:
-    if len(line) > _MIN_RANDOM and _pattern(_RANDOM).search(line):
+    if _has_long_run(line) and _pattern(_RANDOM).search(line):
         return True
     if not _may_have_secrets(line):
         return False

@@ -56,44 +56,16 @@ TOKEN_FILES: dict[str, bytes] = {
 }
 
 
-def find_token_files(home: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield the path and the tool of each token file that exists below `home`.
+def find_token_files(place: bytes, usual: bytes = b"") -> Iterator[tuple[bytes, str]]:
+    """Yield the path and the tool of each token file that exists below a home folder.
 
-    A link is followed, because its target may lie in a folder that programs see.
+    With `usual`, `place` is instead a tool that usually lies there in the home folder. A link is
+    followed, because its target may lie in a folder that programs see.
     """
-    for tool, patterns in TOKEN_FILES.items():
-        for pattern in patterns.split():
-            for path in _matches(home, pattern):
-                yield os.path.realpath(path), tool
-
-
-def find_moved_token_files(usual: bytes, place: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield the same for a tool that lies in `place`, and not at its `usual` path."""
-    inside = usual + b"/"
+    inside = usual and usual + b"/"
     for tool, patterns in TOKEN_FILES.items():
         for pattern in patterns.split():
             if pattern.startswith(inside):
-                for path in _matches(place, pattern[len(inside) :]):
-                    yield os.path.realpath(path), tool
-
-
-def _matches(folder: bytes, pattern: bytes) -> Iterator[bytes]:
-    """Yield the paths below a folder that exist and match. A name has at most one `*`.
-
-    Each start looks for all patterns. The module `glob` would take three times as long.
-    """
-    before, star, rest = pattern.partition(b"*")
-    if not star:
-        if os.path.lexists(folder + b"/" + pattern):
-            yield folder + b"/" + pattern
-        return
-    above, _, start = (folder + b"/" + before).rpartition(b"/")
-    end, slash, below = rest.partition(b"/")
-    try:
-        names = os.listdir(above)
-    except OSError:
-        return
-    for name in names:
-        if len(name) >= len(start + end) and name.startswith(start) and name.endswith(end):
-            path = above + b"/" + name
-            yield from _matches(path, below) if slash else (path,)
+                below = pattern.removeprefix(inside)
+                for name in glob.iglob(below, root_dir=place, include_hidden=True):
+                    yield os.path.realpath(os.path.join(place, name)), tool
