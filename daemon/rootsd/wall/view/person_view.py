@@ -13,7 +13,6 @@ is a `LeftOut`.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -47,7 +46,7 @@ from rootsd.wall.view.known_settings import (
     WRITTEN_IN_TOOLS,
 )
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
-from rootsd.wall.view.token_files import find_token_files
+from rootsd.wall.view.token_files import find_token_files, matches
 
 _SOURCE = frozenset((b"source", b".", b"\\."))
 _BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
@@ -309,8 +308,7 @@ class _Finder:
         for name in SETTINGS:
             self._add_setting(self._home + b"/" + name, "settings", name)
         for pattern in WRITTEN_IN_TOOLS:
-            for name in glob.iglob(pattern, root_dir=self._home, include_hidden=True):
-                path = self._home + b"/" + name
+            for path in matches(self._home, pattern):
                 if self._is_shown(path) and os.path.isfile(path):
                     self._add_file(path, "settings in a toolchain")
 

@@ -66,6 +66,27 @@ def find_token_files(place: bytes, usual: bytes = b"") -> Iterator[tuple[bytes, 
     for tool, patterns in TOKEN_FILES.items():
         for pattern in patterns.split():
             if pattern.startswith(inside):
-                below = pattern.removeprefix(inside)
-                for name in glob.iglob(below, root_dir=place, include_hidden=True):
-                    yield os.path.realpath(os.path.join(place, name)), tool
+                for path in matches(place, pattern.removeprefix(inside)):
+                    yield os.path.realpath(path), tool
+
+
+def matches(folder: bytes, pattern: bytes) -> Iterator[bytes]:
+    """Yield the paths below a folder that exist and match. A name has at most one `*`.
+
+    Each start looks for all patterns. The module `glob` would take three times as long.
+    """
+    before, star, rest = pattern.partition(b"*")
+    if not star:
+        if os.path.lexists(folder + b"/" + pattern):
+            yield folder + b"/" + pattern
+        return
+    above, _, start = (folder + b"/" + before).rpartition(b"/")
+    end, slash, below = rest.partition(b"/")
+    try:
+        names = os.listdir(above)
+    except OSError:
+        return
+    for name in names:
+        if len(name) >= len(start + end) and name.startswith(start) and name.endswith(end):
+            path = above + b"/" + name
+            yield from matches(path, below) if slash else (path,)
