@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.wall.view import default_view
-from rootsd.wall.view.default_view import base_entries
+from rootsd.wall.view.default_view import TOOLCHAINS, base_entries, home_entries, secret_entries
 from rootsd.wall.view.token_files import TOKEN_FILES
 from support.walls import Wall, Weakness
 
@@ -123,3 +123,31 @@ def test_a_token_behind_a_link_is_hidden_where_it_lies(tmp_path: Path) -> None:
 
 def _read(wall: Wall, files: list[Path]) -> list[Path]:
     return [file for file in files if not wall.error_of(f"content('{file}')")]
+
+
+@pytest.mark.needs("wall")
+def test_a_name_of_secrets_at_the_top_of_a_toolchain_is_hidden(tmp_path: Path) -> None:
+    tools = tmp_path / "home/.asdf"
+    tools.mkdir(parents=True)
+    files = [tools / name for name in (".env", ".netrc", "asdf.sh")]
+    for file in files:
+        file.write_text("text")
+    (tools / ".npmrc").symlink_to("nowhere")
+    with Wall(tmp_path / "state", tmp_path / "home") as wall:
+        assert _read(wall, files) == [tools / "asdf.sh"]
+
+
+def test_control_without_the_names_it_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / ".asdf/.env"
+    secret.parent.mkdir()
+    secret.write_text("text")
+    for is_known in (True, False):
+        monkeypatch.setattr(default_view, "is_secret_name", lambda _, known=is_known: known)
+        hidden = [each.path for each in secret_entries(bytes(tmp_path), _tools(tmp_path))]
+        assert (bytes(secret) in hidden) is is_known
+
+
+def _tools(home: Path) -> list[ViewEntry]:
+    return [*home_entries(bytes(home), TOOLCHAINS, ViewEntryKind.TOOLS, "toolchains")]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rootsd.core.mount_plan import ViewEntryKind
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors
 from rootsd.wall.view import person_view as person
 from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries, secret_entries
@@ -371,6 +371,22 @@ def test_settings_in_a_root_are_only_visible_as_long_as_the_root(tmp_path: Path)
     home = tmp_path.resolve()
     found = _dotfiles_view(home, roots=[bytes(home / "dotfiles")])
     assert found == {".gitconfig": ViewEntryKind.LINK, "more": ViewEntryKind.READ}
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_a_root_is_visible_as_it_is_with_secrets_in_its_settings(
+    tmp_path: Path, is_root: bool
+) -> None:
+    home = tmp_path.resolve()
+    folder = home / ".asdf"
+    for name in ("profile", ".git/config"):
+        _write(folder / name, "[a]\npassword = abc\n")
+    (home / ".profile").symlink_to(".asdf/profile")
+    tools = ViewEntry(bytes(folder), ViewEntryKind.TOOLS, "toolchains")
+    roots = [bytes(folder)] * is_root
+    view = person_view(bytes(home), os.geteuid(), {}, [] if is_root else [tools], roots)
+    copies = {e.path for e in view.entries if e.kind is ViewEntryKind.COPY}
+    assert copies == (set() if is_root else {bytes(folder / ".git/config")})
 
 
 def test_settings_in_a_denied_folder_are_closed(tmp_path: Path) -> None:

@@ -376,7 +376,7 @@ class _Finder:
         text = read_small(final_path(path), _MAX_BYTES)
         if text is None:
             return None
-        clean = _without_secrets(path, text)
+        clean = text if self._is_in_root(path) else _without_secrets(path, text)
         if clean == text:
             self._show(path, named_by)
         elif clean is None:
@@ -444,9 +444,12 @@ class _Finder:
         remedy = remedy or f"--read {home_label(path, self._home)}"
         self.left_out.setdefault(path, LeftOut(path, named_by, why, remedy))
 
+    def _is_in_root(self, path: bytes) -> bool:
+        return any(contains(each, path) for each in self._roots)
+
     def _is_shown(self, path: bytes) -> bool:
         """Return whether the view has a path already, with everything in it."""
-        if any(contains(each, path) for each in self._roots):
+        if self._is_in_root(path):
             return True
         for each in (path, *ancestors(path)):
             if (entry := self._entries.get(each)) is not None:
@@ -478,7 +481,7 @@ class _Finder:
             return None
         if self._is_closed(real):
             return None
-        if any(contains(each, real) for each in self._roots):
+        if self._is_in_root(real):
             place = real
         for link in links:
             if not self._is_shown(link.path):
@@ -487,7 +490,7 @@ class _Finder:
 
     def _refusal(self, real: bytes, found: os.stat_result, name: bytes) -> tuple[str, str] | None:
         """Return why a real path is not shown, and what opens it; or None."""
-        if _is_system(real) or any(contains(each, real) for each in self._roots):
+        if _is_system(real) or self._is_in_root(real):
             return None
         if contains(real, self._home):
             return "it holds the home folder", "--read FOLDER"
