@@ -386,7 +386,8 @@ def test_a_root_is_visible_as_it_is_with_secrets_in_its_settings(
     roots = [bytes(folder)] * is_root
     view = person_view(bytes(home), os.geteuid(), {}, [] if is_root else [tools], roots)
     copies = {e.path for e in view.entries if e.kind is ViewEntryKind.COPY}
-    assert copies == (set() if is_root else {bytes(folder / ".git/config")})
+    settings_in_it = {bytes(folder / "profile"), bytes(folder / ".git/config")}
+    assert copies == (set() if is_root else settings_in_it)
 
 
 def test_settings_in_a_denied_folder_are_closed(tmp_path: Path) -> None:
