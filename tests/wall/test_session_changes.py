@@ -422,6 +422,47 @@ def test_a_commit_that_is_replaced_is_reported(world: World, packed: str) -> Non
     assert f"main/.git/{'packed-refs' if packed else 'refs/replace'}" in world.found()
 
 
+# What git outside does because of a path out of the checkout: it writes there, or copies it.
+_INDEX = """
+git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),PATH
+python3 -c "import hashlib
+data = open('.git/index', 'rb').read()[:-20].replace(b'PATH', b'NAME')
+open('.git/index', 'wb').write(data + hashlib.sha1(data).digest())"
+"""
+_RERERE = """
+mkdir -p .git/rr-cache/{id}; echo > .git/rr-cache/{id}/preimage
+ln -s .. up; printf '{id}\\tNAME\\0' > .git/MERGE_RR
+""".replace("{id}", "01" * 20)
+
+
+@pytest.mark.parametrize("name", ["../v", "in/v"])
+@pytest.mark.parametrize("how", ["index", "MERGE_RR"])
+def test_a_path_that_leads_out_is_moved_away(world: World, how: str, name: str) -> None:
+    (world.main / "in").mkdir()
+    for victim in (world.main.parent / "v", world.main / "in" / "v"):
+        victim.write_text("mine\n")
+    script, reached = (_INDEX, "../v") if how == "index" else (_RERERE, "up/v")
+    name = reached if name == "../v" else name
+    script = script.replace("PATH", "x" * len(name)).replace("NAME", name)
+
+    def effect() -> bool:
+        for words in (["checkout", "."], ["commit", "--allow-empty", "-m", "x"]):
+            subprocess.run(["git", *words], cwd=world.main, check=False, capture_output=True)
+        copies = (world.main / ".git").glob("rr-cache/*/postimage")
+        return "evil" in (world.main.parent / "v").read_text() or bool([*copies])
+
+    with world.wall() as wall:
+        wall.run(f"subprocess.run({script!r}, shell=True, cwd={str(world.main)!r}, check=True)")
+        world.end(wall)
+    is_bad = name == reached
+    assert world.found() == ({f"main/.git/{how}": True} if is_bad else {})
+    if is_bad:
+        assert not effect()
+        (world.main / ".git" / how).unlink(missing_ok=True)
+        put_back(world.reports()[0])
+        assert effect()  # the control: git outside obeys it
+
+
 def test_many_findings_of_one_kind_hide_no_other(world: World) -> None:
     many = "for i in $(seq 300); do ln .git/HEAD .git/h$i; mkfifo .git/f$i; done"
     with world.wall() as wall:

@@ -43,7 +43,7 @@ from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.entries import NodeKind
-from rootsd.wall.git.index import common_directory_of, index_in, own_directory
+from rootsd.wall.git.index import CheckoutIndex, common_directory_of, index_in, own_directory
 from rootsd.wall.git.named_files import NamedFiles, named_by_own_settings
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
@@ -62,13 +62,13 @@ _OLD_REMOTES = (b"/remotes", b"/branches")
 _HARMLESS = frozenset(("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"))
 _COMMANDS = {
     b"/rebase-merge/git-rebase-todo": rb"(?m)^[ \t]*(?:exec|x)[ \t]+([^\n]+)",
-    b"/rebase-merge/strategy": rb"^([^\n]*/[^\n]*)",
+    b"/rebase-merge/strategy": rb"(?s)(.*/.*)",
     b"/sequencer/opts": rb"(?i)strategy[ \t]*=([^\n]*[/\\][^\n]*)",
 }
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_CHECKOUTS, _MAX_PACKED_REFS = 512, 4 << 20
-_REPLACE = b"/refs/replace"
+_REPLACE, _RERERE = b"/refs/replace", b"/MERGE_RR"
 _MAX_NAMES = 4096
 _MAX_NESTED_TOOL_FILES = 4096
 _MAX_SHOWN, _MAX_KEYS_SHOWN = 200, 2_000
@@ -422,14 +422,29 @@ def _repositories_with_programs(
             of = common.removesuffix(b"/" + GIT) if is_worktree else checkout
             yield Fact(FactKind.PROGRAMS, of, ", ".join(programs).encode())
         index = index_in(own)
-        if not index.is_whole:
-            yield Fact(FactKind.UNREAD, own)
+        yield from _leading_out(own, checkout, index)
         for path in (path for path, is_gitlink in index.paths if is_gitlink):
             inner = os.path.normpath(os.path.join(checkout, path))
             if inner == checkout or not contains(checkout, inner):
                 yield Fact(FactKind.PROGRAMS, inner, b"programs, since an index names " + path)
             elif contains(place, inner) and (inner_own := own_directory(inner)) is not None:
                 waiting.append((inner_own, inner))
+
+
+def _leading_out(own: bytes, checkout: bytes, index: CheckoutIndex) -> Iterator[Fact]:
+    """Yield the files of a checkout in which paths lead out of it.
+
+    `git checkout .` writes to those of an index. A commit copies those of `MERGE_RR`.
+    """
+    if index.leads_out:
+        yield Fact(FactKind.OBEYED, own + b"/index")
+    if not index.is_whole:
+        yield Fact(FactKind.UNREAD, own)
+    text = read_small(final_path(own + _RERERE), CONFIG_CAP) or b""
+    names = (item.partition(b"\t")[2] for item in text.split(b"\0"))
+    paths = (final_path(os.path.normpath(os.path.join(checkout, name))) for name in names if name)
+    if len(text) == CONFIG_CAP or not all(contains(checkout, path) for path in paths):
+        yield Fact(FactKind.OBEYED, own + _RERERE)
 
 
 def _checkouts(place: bytes, repositories: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:

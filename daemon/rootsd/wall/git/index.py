@@ -70,6 +70,15 @@ class CheckoutIndex(NamedTuple):
     paths: list[IndexedPath]
     is_whole: bool = True
 
+    @property
+    def leads_out(self) -> bool:
+        """Whether a path leads out of the checkout or into `.git`. Git never adds one.
+
+        But it writes there: `git checkout .` does not check what an index says.
+        """
+        all_paths = b"/" + b"/\0/".join(each.path for each in self.paths) + b"/"
+        return any(part in all_paths for part in (b"/../", b"/.git/", b"//", b"/./"))
+
 
 def index_of_checkout(checkout: bytes) -> CheckoutIndex:
     """Return what the index of a checkout has; nothing if it has none."""
