@@ -110,6 +110,12 @@ def test_with_the_links_of_ostree_programs_and_both_names_of_the_home_are_there(
     assert found == ["", "", "", "", "", "EROFS"]
 
 
+def test_a_home_folder_that_is_a_link_to_another_disk_has_both_names(tmp_path: Path) -> None:
+    layout = {"/home": "mount:none", "/export": "mount:none", "/users": "export"}
+    lines = [f"append('{name}/me/src/project/file')" for name in ("/export", "/users")]
+    assert errors_of(tmp_path, layout, "/users/me", lines, []) == ["", ""]
+
+
 ATTACKS = {
     "connect to the socket that starts programs of Windows": (
         "connect(socket.AF_UNIX, '/run/WSL/1_interop')"

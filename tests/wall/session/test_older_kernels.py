@@ -22,7 +22,8 @@ from rootsd.wall.kernel.probe import (
     Probe,
     problem_of,
 )
-from rootsd.wall.session.engines import CannotConfine, StaticWall
+from rootsd.wall.kernel.warden import WallSetupFailed
+from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall
 from rootsd.wall.session.options import ConfineOptions
 from rootsd.wall.session.session_view import ComposedView
 from support.older_kernel import (
@@ -86,6 +87,21 @@ def test_on_this_kernel_the_program_starts(home: Path) -> None:
     """The control."""
     done = confine(home, {"999": errno.ENOSYS})
     assert _STARTED in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("switch", "who"), [("1\n", "AppArmor"), ("0\n", "the system"), (None, "the system")]
+)
+def test_a_start_that_apparmor_forbids_names_it_and_static(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: str | None, who: str
+) -> None:
+    file = tmp_path / "apparmor_restrict_unprivileged_userns"
+    if switch is not None:
+        file.write_text(switch)
+    monkeypatch.setattr("rootsd.wall.kernel.probe._APPARMOR_SWITCH", str(file))
+    refused = NamespaceWall().explain(WallSetupFailed(errno.EACCES, "mount"))
+    assert str(refused).startswith(f"{who} forbids user namespaces to this program (mount)")
+    assert "with --static it works" in str(refused)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP])

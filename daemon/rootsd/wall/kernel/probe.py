@@ -69,8 +69,13 @@ def probe() -> Probe:
         landlock.version(),
         _errno_in_child(_ask_seccomp),
         not _errno_in_child(_mount_overlay),
-        _read(_APPARMOR_SWITCH).strip() == "1",
+        apparmor_restricts(),
     )
+
+
+def apparmor_restricts() -> bool:
+    """Return whether AppArmor allows user namespaces only to programs with a profile."""
+    return _read(_APPARMOR_SWITCH).strip() == "1"
 
 
 def problem_of(found: Probe) -> WallProblem | None:

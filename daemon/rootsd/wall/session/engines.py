@@ -26,7 +26,7 @@ from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
-from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC
+from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC, apparmor_restricts
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose, opened_devices
@@ -161,8 +161,9 @@ class NamespaceWall:
                     "sudo sysctl user.max_user_namespaces=10000",
                 )
             case errno.EPERM | errno.EACCES:
+                who = "AppArmor" if apparmor_restricts() else "the system"
                 return CannotConfine(
-                    f"the system forbids user namespaces to this program ({error.step}); {static}",
+                    f"{who} forbids user namespaces to this program ({error.step}); {static}",
                     "rootsd doctor",
                 )
             case errno.ENOSYS | errno.EINVAL:
