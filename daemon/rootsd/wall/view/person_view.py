@@ -225,7 +225,7 @@ class _Finder:
     def add_programs(self) -> None:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
-        drives = windows_drives() if b"WSL_DISTRO_NAME" in self._environment else []
+        drives = _windows_drives() if b"WSL_DISTRO_NAME" in self._environment else []
         usual = [self._home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
         for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
             real = final_path(folder) if folder.startswith(b"/") else b"/usr"
@@ -538,7 +538,7 @@ class _Finder:
         return self._is_project_at[folder]
 
 
-def windows_drives() -> list[bytes]:
+def _windows_drives() -> list[bytes]:
     """Return where WSL has mounted drives of Windows. To list a folder there is slow."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
