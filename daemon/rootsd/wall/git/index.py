@@ -76,7 +76,7 @@ class CheckoutIndex(NamedTuple):
 
         But it writes there: `git checkout .` does not check what an index says.
         """
-        all_paths = b"/" + b"/\0/".join(each.path for each in self.paths) + b"/"
+        all_paths = b"/" + b"/\0/".join([path for path, _ in self.paths]) + b"/"
         return any(part in all_paths for part in (b"/../", b"/.git/", b"//", b"/./"))
 
 
