@@ -23,7 +23,8 @@ from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.session import git_inside
-from rootsd.wall.session.push_relay import NO, YES, Asked, PushRelay, start_relay
+from rootsd.wall.session.push_relay import PushRelay, start_relay
+from rootsd.wall.session.relay_questions import NO, YES, Asked
 from support.polling import until
 
 pytestmark = [pytest.mark.needs("linux")]

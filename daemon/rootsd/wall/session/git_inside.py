@@ -3,7 +3,7 @@
     python -I -S git_inside.py SOCKET ssh [OPTION]... [USER@]HOST COMMAND
     python -I -S git_inside.py SOCKET credential get|store|erase
 
-This decides nothing. It hands the request to the relay outside (`push_relay`), which compares it
+This decides nothing. It hands the request to the relay outside (`relay_loop`), which compares it
 with the origins that it knows. The relay answers with the ends of the pipes of the program that it
 has started, and at last with its exit status. This module loads nothing of rootsd, because it
 starts at each fetch.

@@ -58,7 +58,8 @@ from rootsd.wall.session.options import (
     parse_arguments,
     scope_of,
 )
-from rootsd.wall.session.push_relay import Asked, PushRelay, start_relay
+from rootsd.wall.session.push_relay import PushRelay, start_relay
+from rootsd.wall.session.relay_questions import Asked
 from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
 from rootsd.wall.session.session_view import ComposedView

@@ -52,7 +52,7 @@ from rootsd.wall.kernel.supervision import (
 )
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
-from rootsd.wall.session.push_relay import NO, YES, RelayQuestions
+from rootsd.wall.session.relay_questions import NO, YES, RelayQuestions
 from rootsd.wall.session.user_terminal import UserTerminal, read_now, write_now
 
 _CHUNK = 1 << 16
