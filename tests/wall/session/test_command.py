@@ -13,10 +13,12 @@ import pexpect
 import pytest
 
 import rootsd
+from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.kept_names import kept_names
 from support import preloaded
 from support.polling import until
+from support.repositories import make_repository
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 from support.unread_errors import ROOTSD, UnreadErrors, started_unread
@@ -93,6 +95,25 @@ def test_nothing_is_in_use_after_the_end(root: ConfinedRoot, home: Path, tmp_pat
         assert [each.is_running for each in kept_names(state)] == [False]
         assert confine("--", "sh", "-c", "cat ~/.nvm/new", cwd=home).stdout == "made\n"
     assert len([*tmp_path.rglob("confine/sh/*/lock")]) == 1, "each start has taken the same folder"
+
+
+def test_work_in_a_worktree_in_the_private_home_outlives_the_session_until_it_is_cleaned(
+    publisher: RootsPublisher, home: Path, tmp_path: Path
+) -> None:
+    main = make_repository(tmp_path / "main")
+    publisher.publish(ConfinedRoot(bytes(main), Access.READ_WRITE))
+    work = "git worktree add -q ~/x && echo uncommitted > ~/x/work"
+    done = confine("--", "sh", "-c", work, cwd=main)
+    said = " ".join(done.stderr.split())
+    [place] = tmp_path.glob("rootsd/state/confine/sh/0/left-*/*/x")
+    assert f"left by sh: {place} has the files of the worktree {home}/x," in said
+    assert said.count("worktrees/x") == 0
+    assert confine("--", "true", cwd=main).returncode == 0
+    assert (place / "work").read_text() == "uncommitted\n"
+    listed = confine("--clean", "--dry-run", cwd=main).stdout
+    assert "sh" in listed.split()
+    assert confine("--clean", "--yes", cwd=main).returncode == 0
+    assert not place.exists()
 
 
 def test_a_program_gets_its_folder_and_its_status_comes_back(

@@ -16,6 +16,7 @@ its sentence in `describe`.
 * A folder of tool files that rootsd could not *read* as a whole, so that a change may be there.
 * *Settings* of git that stay in a private copy, and those that changed outside and that programs
   may have written there while the file had no cover. `private_settings` finds these.
+* A *worktree* in a private folder of the wall. `private_worktrees` finds these.
 * A *repository with programs*: one that is nested or at a gitlink, whose settings or hooks name
   programs. If it is at a gitlink, `git status` in the repository around it runs them.
 
@@ -89,6 +90,7 @@ class FactKind(Enum):
     SETTINGS = "settings that stay inside"
     NEW_SETTINGS = "settings that changed outside"
     UNREAD_TOOLS = "files that tools run and that were not read"
+    WORKTREE = "worktree in a private folder"
 
 
 class Fact(NamedTuple):
@@ -194,6 +196,7 @@ _MEANINGS = {
     FactKind.SETTINGS: "stay behind the wall: VALUE",
     FactKind.NEW_SETTINGS: "changed outside, where programs could write for a moment: VALUE",
     FactKind.UNREAD_TOOLS: "has files that tools outside run, and rootsd could not look at all",
+    FactKind.WORKTREE: "has the files of the worktree VALUE, which is only behind the wall",
     FactKind.UNREAD: "has entries at which rootsd did not look",
 }
 

@@ -25,6 +25,12 @@ from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
 from rootsd.wall.git.kept_contents import keep_contents
 from rootsd.wall.git.named_files import NamedFiles, named_by_git
+from rootsd.wall.git.private_worktrees import (
+    LEFT_PREFIX,
+    RUN_PREFIX,
+    find_private_worktrees,
+    private_folders,
+)
 from rootsd.wall.git.session_peers import (
     CHANGES,
     START,
@@ -161,6 +167,7 @@ class SessionBaseline:
         for root in self._roots:
             self._look(root)
             self._close(root)
+        self._keep_worktrees()
         still = [fact for fact in self._found if still_holds(fact)]
         note_end(self._folder, self._roots, time.time())
         if not still:
@@ -175,6 +182,20 @@ class SessionBaseline:
                     make_link(earlier)
         os.unlink(self._file)
         return report
+
+    def _keep_worktrees(self) -> None:
+        """Rename the private folders, which would be removed, if worktrees lie in them.
+
+        Raises OSError.
+        """
+        old = self._folder + b"/" + RUN_PREFIX
+        new = self._folder + b"/%s%d-" % (LEFT_PREFIX, time.time_ns())
+        inside = [each for each in self._found if each.path.startswith(old) and still_holds(each)]
+        if inside:
+            self._find([each._replace(path=new + each.path[len(old) :]) for each in inside])
+            self._write()  # first, so that none is forgotten
+            for folder in private_folders(self._folder):
+                os.rename(folder, new + folder[len(old) :])
 
     def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
         """Return the report about facts, with those as removed that `_take_away` will take.
@@ -238,9 +259,11 @@ class SessionBaseline:
                 )
                 self._remember(known)
                 self._note_contents(facts)
+            now = find_facts(place, known, self._named[root])
+            worktrees = find_private_worktrees(self._folder, now.repositories)
             new = {
                 fact
-                for fact in find_facts(place, known, self._named[root]).facts
+                for fact in (*now.facts, *worktrees)
                 if (fact not in facts or fact.kind is FactKind.UNREAD_TOOLS)
                 and self._is_of_session(fact)
             }

@@ -24,6 +24,7 @@ from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.named_files import NamedFiles
+from rootsd.wall.git.private_worktrees import find_private_worktrees
 from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.tool_files import tool_folders
@@ -39,6 +40,7 @@ class SessionChanges:
     """The changes of one session. `folder` is the private folder of its wall."""
 
     def __init__(self, folder: bytes, protection: ProtectionPolicy) -> None:
+        self._folder = folder
         self._record = SessionBaseline(folder, protection)
         self._names = NameWatch(_EVENTS)
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
@@ -87,7 +89,11 @@ class SessionChanges:
                         self._record.keep(islice(tool_files, _MAX_FACTS))
                     self._watch_tool_files(watched.removesuffix(_WORK_TREE))
                 else:
-                    found = chain(find_links(watched, folders, _MAX_ENTRIES), find_obeyed(watched))
+                    found = chain(
+                        find_private_worktrees(self._folder, [watched]),
+                        find_links(watched, folders, _MAX_ENTRIES),
+                        find_obeyed(watched),
+                    )
                     self._record.keep(islice(found, _MAX_FACTS))
         return self._record.names_of(each for each in self._record.found if each not in known)
 

@@ -66,6 +66,11 @@ def wall_folders(walls: bytes) -> Iterator[bytes]:
                 yield b"%s/%s/%s" % (walls, name, slot)
 
 
+def has_ended(folder: bytes) -> bool:
+    """Return whether no session of a wall lacks its report."""
+    return not os.path.lexists(folder + CHANGES + START)
+
+
 def program_of(folder: bytes) -> str:
     """Return the name of the sessions of a wall."""
     return safe_label(os.path.basename(os.path.dirname(folder)))

@@ -22,6 +22,7 @@ from rootsd.wall.git.taken_away import still_holds
 
 _MAX_NAMED, _MAX_OF_A_KIND = 8, 16
 _OF_TOOLS = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)
+_MAY_GO = (FactKind.TOOL_FILE, FactKind.WORKTREE)
 
 
 class Finding(NamedTuple):
@@ -70,11 +71,11 @@ class SessionReport(NamedTuple):
         return [each.fact for each in self.findings if each.is_removed]
 
     def as_of_now(self) -> SessionReport:
-        """Return the report without the tool files that have another content by now."""
+        """Return the report without changed tool files and worktrees that are gone by now."""
         findings = tuple(
             each
             for each in self.findings
-            if each.fact.kind is not FactKind.TOOL_FILE or still_holds(each.fact)
+            if each.fact.kind not in _MAY_GO or still_holds(each.fact)
         )
         return self._replace(findings=findings)
 
@@ -120,6 +121,11 @@ class SessionReport(NamedTuple):
         makers = makers_of(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
         who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
+        if finding.fact.kind is FactKind.WORKTREE:
+            return (
+                f"{who}: {describe(finding.fact)}; move it where you want it, and run git worktree"
+                " repair NEW-PATH in its repository; or to remove it: rootsd confine --clean"
+            )
         if not finding.is_removed:
             return f"{who}: {describe(finding.fact)}; look at it before you use git there"
         path = safe_label(finding.fact.path, limit=None)

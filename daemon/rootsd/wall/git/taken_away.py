@@ -54,6 +54,7 @@ def still_holds(fact: Fact) -> bool:
             | FactKind.FIFO
             | FactKind.REPLACED
             | FactKind.COMMANDS
+            | FactKind.WORKTREE
         ):
             return os.path.lexists(fact.path)
 

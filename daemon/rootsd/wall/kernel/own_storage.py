@@ -2,7 +2,8 @@
 
 * *Kept* folders belong to all programs of one name, and stay. A copy-on-write folder is an overlay
   over the folder outside, with its changes in a layer here.
-* *Private* folders belong to one start, and are removed at its end.
+* *Private* folders belong to one start, and are removed at its end, or kept if worktrees lie in
+  them; see `git.private_worktrees`.
 
 Two overlays must not share a layer. So the first warden of a name makes the overlays, and the
 others that run at the same time get copies of its mounts: a program sees at once what another one
@@ -23,6 +24,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from rootsd.wall.git.private_worktrees import RUN_PREFIX, flat_name
+from rootsd.wall.git.session_peers import has_ended
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.skeleton import NO_PRIVILEGES, OPEN_TO_ALL
 from rootsd.wall.system_calls import (
@@ -46,8 +49,6 @@ UPPER = b"/upper"
 _WORK = b"/work"
 COPIES, CACHES = b"/kept", b"/caches"
 """With the static engine: copies of files, and what tools cache, in the folder of a wall."""
-RUN_PREFIX = b"run-"
-"""How the names of the private folders of a start begin, in the folder of a wall."""
 _SOCKET = b"wall-"
 _OVERLAY = b"overlay"
 _ANSWER_TIMEOUT_S = 2
@@ -268,9 +269,18 @@ class OwnStorage:
             with suppress(OSError):
                 os.unlink(self._kept + b"/" + _SOCKET + b"%d" % os.getpid())
             self.listener.close()
-        remove_private(self._folder)
+        remove_ended(self._folder)
         if self._lock >= 0:
             os.close(self._lock)
+
+
+def remove_ended(folder: bytes) -> None:
+    """Remove the private folders of starts that have ended, as `remove_private`.
+
+    Without a report, nobody has looked yet for what must be kept. That comes first.
+    """
+    if has_ended(folder):
+        remove_private(folder)
 
 
 def remove_private(folder: bytes) -> None:
@@ -283,11 +293,6 @@ def remove_private(folder: bytes) -> None:
             if name.startswith(RUN_PREFIX):
                 with suppress(OSError):
                     remove_tree(os.fsdecode(name), above)
-
-
-def flat_name(path: bytes) -> bytes:
-    """Return a name for what is at `path`."""
-    return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")
 
 
 def _make_layer(folder: bytes, path: bytes) -> None:

@@ -19,11 +19,11 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
+from rootsd.wall.git.private_worktrees import RUN_PREFIX, flat_name
 from rootsd.wall.kernel.own_storage import (
     CACHES,
     COPIES,
-    RUN_PREFIX,
-    flat_name,
+    remove_ended,
     remove_private,
 )
 from rootsd.wall.system_calls import closing, open_below, open_path
@@ -111,7 +111,7 @@ class PrivateFolders:
 
     def close(self) -> None:
         """Remove what is gone at the end."""
-        remove_private(self._folder)
+        remove_ended(self._folder)
 
     def _link(self, path: bytes, target: bytes) -> None:
         with suppress(FileExistsError):

@@ -1,5 +1,7 @@
 """List and remove what the programs of each name keep: what they installed, cached, and copied.
 
+Private folders with worktrees count, too.
+
 The state of agents and the reports of sessions stay. Programs filled these folders, so nothing
 here follows a link.
 """
@@ -17,6 +19,7 @@ from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.facts import names_in
+from rootsd.wall.git.private_worktrees import LEFT_PREFIX, RUN_PREFIX
 from rootsd.wall.git.session_peers import wall_folders
 from rootsd.wall.git.session_reports import LOCK
 from rootsd.wall.kernel.own_storage import (
@@ -26,8 +29,7 @@ from rootsd.wall.kernel.own_storage import (
     FOLDERS,
     IN_USE,
     KEPT,
-    RUN_PREFIX,
-    remove_private,
+    remove_ended,
 )
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.system_calls import closing, open_below, open_path
@@ -88,7 +90,7 @@ def remove_left(walls: bytes) -> None:
         if any(name.startswith(RUN_PREFIX) for name in names_in(folder)):
             with suppress(OSError), closing(os.open(folder + LOCK, _LOCK_FLAGS)) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_private(folder)
+                remove_ended(folder)
 
 
 def remove_walls(state: bytes) -> None:
@@ -104,6 +106,10 @@ def _parts(place: int) -> Iterator[bytes]:
     """Yield the folders of a name that hold something kept, relative to it."""
     slots = _slots(place)
     wanted = [KEPT + FOLDERS, *(b"/" + slot + each for slot in slots for each in (COPIES, CACHES))]
+    for slot in slots:
+        with suppress(OSError), closing(open_below(place, slot, os.O_DIRECTORY)) as folder:
+            names = names_in(b"/proc/self/fd/%d" % folder)
+            wanted += (b"/%s/%s" % (slot, each) for each in names if each.startswith(LEFT_PREFIX))
     for part in wanted:
         with suppress(OSError), closing(open_below(place, part[1:], os.O_DIRECTORY)) as folder:
             if os.listdir(b"/proc/self/fd/%d" % folder):

@@ -24,6 +24,8 @@ from rootsd.core.wall import PushPolicy, WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import walls_folder
 from rootsd.places.runtime_dir import home_folder
+from rootsd.wall.git.session_baseline import SessionBaseline
+from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import LOCK, conclude_killed
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.own_storage import KEPT
@@ -366,7 +368,9 @@ def _claim_folder(label: str) -> tuple[bytes, int]:
         lock = os.open(folder + LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if (killed := SessionBaseline.read(folder)) is not None:  # since the look above
+                killed.conclude(SessionEnd.KILLED)
+        except OSError:
             os.close(lock)
             continue
         claim(lock)
