@@ -22,15 +22,10 @@ from contextlib import suppress
 
 from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy
+from rootsd.wall.git import private_worktrees
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
 from rootsd.wall.git.kept_contents import keep_contents
 from rootsd.wall.git.named_files import NamedFiles, named_by_git
-from rootsd.wall.git.private_worktrees import (
-    LEFT_PREFIX,
-    RUN_PREFIX,
-    find_private_worktrees,
-    private_folders,
-)
 from rootsd.wall.git.session_peers import (
     CHANGES,
     START,
@@ -188,13 +183,13 @@ class SessionBaseline:
 
         Raises OSError.
         """
-        old = self._folder + b"/" + RUN_PREFIX
-        new = self._folder + b"/%s%d-" % (LEFT_PREFIX, time.time_ns())
+        old = self._folder + b"/" + private_worktrees.RUN_PREFIX
+        new = self._folder + b"/%s%d-" % (private_worktrees.LEFT_PREFIX, time.time_ns())
         inside = [each for each in self._found if each.path.startswith(old) and still_holds(each)]
         if inside:
             self._find([each._replace(path=new + each.path[len(old) :]) for each in inside])
             self._write()  # first, so that none is forgotten
-            for folder in private_folders(self._folder):
+            for folder in private_worktrees.private_folders(self._folder):
                 os.rename(folder, new + folder[len(old) :])
 
     def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
@@ -260,10 +255,10 @@ class SessionBaseline:
                 self._remember(known)
                 self._note_contents(facts)
             now = find_facts(place, known, self._named[root])
-            worktrees = find_private_worktrees(self._folder, now.repositories)
+            inside = private_worktrees.find_private_worktrees(self._folder, now.repositories)
             new = {
                 fact
-                for fact in (*now.facts, *worktrees)
+                for fact in (*now.facts, *inside)
                 if (fact not in facts or fact.kind is FactKind.UNREAD_TOOLS)
                 and self._is_of_session(fact)
             }

@@ -89,12 +89,10 @@ class SessionChanges:
                         self._record.keep(islice(tool_files, _MAX_FACTS))
                     self._watch_tool_files(watched.removesuffix(_WORK_TREE))
                 else:
-                    found = chain(
-                        find_private_worktrees(self._folder, [watched]),
-                        find_links(watched, folders, _MAX_ENTRIES),
-                        find_obeyed(watched),
-                    )
+                    found = chain(find_links(watched, folders, _MAX_ENTRIES), find_obeyed(watched))
                     self._record.keep(islice(found, _MAX_FACTS))
+                    worktrees = find_private_worktrees(self._folder, [watched])
+                    self._record.keep(islice(worktrees, _MAX_FACTS))
         return self._record.names_of(each for each in self._record.found if each not in known)
 
     def keep(self, facts: Iterable[Fact]) -> None:
