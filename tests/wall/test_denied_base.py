@@ -152,7 +152,7 @@ def test_an_approved_root_inside_a_denied_folder_of_the_base_is_shown(
     home: Path, make_wall: MakeWall, denied: str
 ) -> None:
     inner, other = root_at(home / "bin/outer/inner"), root_at(home / "bin/outer/other")
-    (home / "bin/outer/secret").write_text("secret")
+    (home / "bin/outer/page").write_text("page")
     wall = make_wall(roots=(inner,))
     for roots in ((inner,), (inner, other), (other,), ()):
         wall.order(OrderKind.SET, *roots, denied=[home / denied])
@@ -161,10 +161,10 @@ def test_an_approved_root_inside_a_denied_folder_of_the_base_is_shown(
             assert is_read(wall, path / "file") is (root in roots)
             if root in roots:
                 wall.run(f"make('{path}/new')")
-        assert not is_read(wall, home / "bin/outer/secret")
+        assert not is_read(wall, home / "bin/outer/page")
         assert is_read(wall, home / "bin/beside") is (denied == "bin/outer")
     wall.order(OrderKind.SET, denied=[])
-    assert is_read(wall, home / "bin/outer/secret")
+    assert is_read(wall, home / "bin/outer/page")
 
 
 def test_only_what_shows_something_from_outside_is_denied_by_where_that_is() -> None:
