@@ -1,11 +1,13 @@
 """Restrict processes with the kernel's means: the wall around programs, and the daemon itself.
 
-The wall shows a program the approved folders and nothing else of the user's files, and changes
-that while the program runs. It has floors, and each uses only those below it:
+The wall shows a program the approved folders, and changes that while the program runs. Of the
+user's other files, it shows only tools and settings, without their secrets. It has floors, and
+each uses only those below it:
 
 * `session` runs one program behind the wall: options, the daemon's view, the terminal.
 * `kernel` enforces a view. `kernel.daemon_rights` also drops rights that the daemon never needs.
 * `git` knows what in git directories runs or is obeyed outside, and what a session left there.
+* `outside_program` starts git and ssh outside, and reads what they print.
 * `view` is what programs may see, as data. `system_calls` calls the kernel.
 
 This is how it works.
@@ -39,6 +41,12 @@ foreign sockets, and injected terminal input. `session.terminal` keeps the user'
 **Protection.** Files in a root that programs outside run or obey are read-only inside, but for
 those that git tracks, which a session reports: see `git.protected`. The kernel drops such a mount
 when the file is replaced outside; the warden notices and mounts it again: see `kernel.covers`.
+
+**Settings of git.** Inside, a link over `.git/config` leads to a private copy. Harmless changes
+are written to the file outside: see `kernel.private_settings` and `git.carried_settings`.
+
+**Push and fetch.** Keys stay outside. A relay runs the user's own ssh there, for the origins of
+the roots only: see `session.relay_loop`.
 
 **Storage.** What programs write outside of roots lies on disk: in layers that all programs of one
 name keep, and in private folders that end with a start. See `kernel.own_storage`. The kernel sets
