@@ -117,6 +117,9 @@ class WardenFeed(Protocol):
     def let_run(self) -> None:
         """Let programs run for a while that were stopped because no daemon answers."""
 
+    def close(self) -> None:
+        """Hang up."""
+
 
 SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes], Mapping[bytes, RemovedRoot]], None]
 """Sets the roots, and the denied folders. The last argument says why roots are gone, by path."""
@@ -497,6 +500,8 @@ class _WardenLoop:
             self._changes.keep(_unread(self._worktrees.settle(self._roots, math.inf)))
         self._changes.keep(self._view.carry_over())
         self._changes.conclude()
+        if self._feed is not None:
+            self._feed.close()  # before the owner ends: the next command finds no program any more
 
     def change(self, order: WardenOrder) -> WardenReport:
         """Apply an order, and return the state after it."""
