@@ -83,7 +83,7 @@ class Origin(NamedTuple):
         return [each for each in found if each]
 
 
-class _Setting(NamedTuple):
+class _ScopedSetting(NamedTuple):
     """A setting, where it counts, and the file that has it."""
 
     scope: bytes
@@ -216,7 +216,7 @@ def find_origins(
     """
     clean = outside_environment(environment, written)
     folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
-    answers: dict[bytes, list[_Setting] | None] = {}
+    answers: dict[bytes, list[_ScopedSetting] | None] = {}
     waiting = sorted({*folders.values()})
     while waiting:
         batch, waiting = waiting[:_MAX_AT_ONCE], waiting[_MAX_AT_ONCE:]
@@ -256,20 +256,20 @@ def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
     return ProgramOutput(words, environment, _MAX_SETTINGS_BYTES)
 
 
-def _parsed(output: bytes | None) -> list[_Setting] | None:
+def _parsed(output: bytes | None) -> list[_ScopedSetting] | None:
     """Return the settings that git has printed, or None if it did not answer in time."""
     if output is None:
         return None
     words = output.split(b"\0")
     parts = zip(words[::3], words[1::3], words[2::3], strict=False)
     return [
-        _Setting(scope, place.removeprefix(b"file:"), *text.partition(b"\n")[::2])
+        _ScopedSetting(scope, place.removeprefix(b"file:"), *text.partition(b"\n")[::2])
         for scope, place, text in parts
     ]
 
 
 def _origin_of(
-    settings: Sequence[_Setting] | None,
+    settings: Sequence[_ScopedSetting] | None,
     environment: Mapping[bytes, bytes],
     written: WrittenFolders,
 ) -> Origin:
