@@ -611,3 +611,17 @@ def test_what_cannot_be_moved_away_does_not_change_where_the_rest_is(world: Worl
     [report] = world.reports()
     put_back(report)
     assert [file.read_text() for file in files] == [*files.values()]
+
+
+def test_a_worktree_that_was_seen_while_git_made_it_stays(world: World) -> None:
+    records = world.main / ".git" / "worktrees"
+    git("worktree", "add", "-q", world.home / "src" / "other", cwd=world.main)
+    with world.wall() as wall:
+        # As git leaves it for a moment: there, but empty.
+        wall.run(f"os.mkdir('{records}/new'); open('{records}/new/commondir', 'w').close()")
+        wall.run(f"os.rename('{records}/new', '{records}/x')")
+        until(lambda: "x/commondir" in "".join(running_findings(os.fsencode(world.walls))))
+        wall.run(f"with open('{records}/x/commondir', 'w') as file: file.write('../..\\n')")
+        world.end(wall)
+    assert world.found() == {}
+    assert (records / "x" / "commondir").exists()

@@ -298,6 +298,7 @@ def test_a_program_that_is_stopped_gives_the_shell_back(home: Path) -> None:
     shell.expect_exact("outside-2")
     type_to_cat(shell, "fg")
     shell.send("\x04")
+    shell.expect_exact("$ ")  # what is typed before that can still go to cat
     shell.sendline("echo status-$?")
     shell.expect_exact("status-0")
     shell.close(force=True)

@@ -283,6 +283,18 @@ def _obeyed_in(own: bytes) -> Iterator[bytes]:
             yield folder + _COMMON
 
 
+def is_still_obeyed(path: bytes) -> bool:
+    """Return whether git outside obeys the file at `path` in a way that git itself did not set up.
+
+    Git makes `commondir` empty and then writes it, and an early look may fall between the two.
+    """
+    folder, name = os.path.split(path)
+    above, kind = os.path.split(os.path.dirname(folder))
+    if b"/" + name == _COMMON and kind == b"worktrees":
+        return common_directory_of(folder) != final_path(above)
+    return b"/" + name != _WORKTREE_SETTINGS or not _is_harmless(path)
+
+
 def _worktrees_of(own: bytes) -> list[bytes]:
     return [own + b"/worktrees/" + name for name in _first_names(own + b"/worktrees")]
 

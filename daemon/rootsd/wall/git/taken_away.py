@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from rootsd.wall.git.entries import kind_below
-from rootsd.wall.git.facts import Fact, FactKind, read_link
+from rootsd.wall.git.facts import Fact, FactKind, is_still_obeyed, read_link
 from rootsd.wall.git.settings_file import is_new_submodule
 from rootsd.wall.git.tool_files import fingerprint, is_unread
 from rootsd.wall.system_calls import closing, open_path
@@ -46,7 +46,8 @@ def still_holds(fact: Fact) -> bool:
         case FactKind.SETTINGS | FactKind.NEW_SETTINGS:
             return bool(fact.value)
         case FactKind.OBEYED:  # git may have written only a part of the settings at first
-            return os.path.lexists(fact.path) and not is_new_submodule(fact.path)
+            is_there = os.path.lexists(fact.path) and is_still_obeyed(fact.path)
+            return is_there and not is_new_submodule(fact.path)
         case (
             FactKind.PROGRAMS
             | FactKind.UNREAD
