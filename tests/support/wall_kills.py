@@ -63,6 +63,10 @@ def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(each) for each in file.read().split()]
 
+def is_waiter(pid):
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read() == "rootsd-wall\n"
+
 def find(process):
     match process:
         case "front":
@@ -70,9 +74,12 @@ def find(process):
         case "daemon":
             return spec["daemon"]
         case "warden":
-            return children(front)[1]  # after the relay for git
+            # The last one before the waiter. Earlier ones may be the relay for git, or git itself.
+            found = children(front)
+            return [found[n - 1] for n, each in enumerate(found) if n and is_waiter(each)][0]
         case "program":
-            init = children(children(front)[2])[0]
+            waiter = [each for each in children(front) if is_waiter(each)][0]
+            init = children(waiter)[0]
             return children(init)[0]
 
 victim = None
