@@ -46,8 +46,8 @@ _STEP = (
     " GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.org"
 )
 _DAY = (
-    "python3 -m unittest 2>&1 | tail -1; sed -i 's/a - b/a + b/' calc.py; git diff --stat",
-    "python3 -m unittest 2>&1 | tail -1; git add -A; git commit -qm 'repair add'",
+    "python3 -B -m unittest 2>&1 | tail -1; sed -i 's/a - b/a + b/' calc.py; git diff --stat",
+    "python3 -B -m unittest 2>&1 | tail -1; git add -A; git commit -qm 'repair add'",
     "git switch -qc topic; echo '# topic' >> calc.py; git commit -qam topic; git switch -q main",
     "git switch -q feature; git status -sb; git switch -q main; git branch -d feature",
     "git pull -q --rebase; cat .envrc; git log --format=%s",
