@@ -83,7 +83,7 @@ HOMES = [
         "stow",
         {
             "dotfiles/git/.gitconfig": "[user]\n name=a\n"
-            '[includeIf "gitdir:~/work/"]\n path=~/.gitconfig-work\n'
+            '[includeIf "gitdir:~/job/"]\n path=~/.gitconfig-work\n'
             "[core]\n hooksPath=~/.githooks\n excludesFile=~/.gi\n[alias]\n x=!~/.git-x\n",
             ".gitconfig-work": "[user]\n email=w@w\n[include]\n path=.gitconfig-more\n",
             ".gitconfig-more": "[commit]\n template=~/.message\n",
@@ -194,7 +194,7 @@ HOMES = [
         {".bashrc": "export OPENAI_API_KEY=SECRET\nalias a=b\n",
          ".zshenv": 'export GH_TOKEN="SECRET"\nexport A=1\n', ".profile": "PATH=x\n",
          ".zshrc": "export A_TOKEN='SECRET\nSECRET'\n", ".config/pip/pip.conf":
-         "[global]\nindex-url = https://me:SECRET@pypi.example/simple\ntimeout = 60\n",
+         "[global]\nindex-url = https://me:SECRET@index.example/simple\ntimeout = 60\n",
          ".condarc": "channels:\n  - https://h.example/t/x\n"},
         visible=[".bashrc", ".zshenv", ".profile", ".config/pip/pip.conf", ".condarc"],
         hidden=[".zshrc"],

@@ -481,12 +481,12 @@ def test_the_settings_of_the_person_count(
     (relayed.folder / "home" / ".gitconfig").write_text(
         '[url "ssh://ann@forge.example/"]\n insteadOf = forge:\n'
         '[url "ssh://bob@forge.example/"]\n pushInsteadOf = forge:\n'
-        f'[includeIf "gitdir:{relayed.folder}/work/"]\n path = {relayed.folder}/work.config\n'
+        f'[includeIf "gitdir:{relayed.folder}/job/"]\n path = {relayed.folder}/job.config\n'
     )
-    (relayed.folder / "work.config").write_text(f"[core]\n sshCommand = {own}\n")
+    (relayed.folder / "job.config").write_text(f"[core]\n sshCommand = {own}\n")
     monkeypatch.delenv("GIT_SSH_COMMAND")
     relayed.restart()
-    relayed.show(relayed.root("work/api", "forge:api.git"))
+    relayed.show(relayed.root("job/api", "forge:api.git"))
     assert relayed.ssh("ann@forge.example", "git-upload-pack '/api.git'")[0] == "0"
     assert relayed.ssh("bob@forge.example", "git-receive-pack '/api.git'")[0] == "0"
     assert relayed.ssh("ann@forge.example", "git-receive-pack '/api.git'")[0] == "255"
