@@ -41,7 +41,7 @@ from rootsd.wall.system_calls import (
 KEPT = b"/kept"
 """What all programs of a name keep, in the folder of the name."""
 IN_USE, DOOR = b"/in-use", b"/door"
-"""Locks: of each warden that uses the folders, and of whoever builds a view or removes them."""
+"""Locks. Each warden that uses the folders holds IN_USE; DOOR is held to build or remove them."""
 FOLDERS = b"/folders"
 """Where the kept folders of a name are, each with a name of `flat_name`."""
 UPPER = b"/upper"

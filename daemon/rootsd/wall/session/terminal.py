@@ -71,8 +71,8 @@ _HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
 _WINDOW = struct.Struct("4H")
-# Ends what a program may have begun to hide a question: a sequence, a title, output that waits or
-# goes to a printer, other letters, a part of the screen that scrolls, and colors, of which a
+# A program may try to hide a question. This ends an open sequence or title, output that waits or
+# goes to a printer, other letters, and a scrolling region. It also sets the colors back, because a
 # program may have changed the first 256.
 _READABLE = (
     "\x18\x1b\\\x1b[?2026l\x1b[4i\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
