@@ -127,8 +127,8 @@ def test_what_changed_outside_and_could_run_something_is_reported(world: World, 
         sh(wall, inside, world.main)
         for key in ("user.note", "core.fsmonitor", "remote.origin.pushurl", "branch.x.remote"):
             git("config", key, "x", cwd=world.main)
-        git("config", "branch.y.remote", "origin", cwd=world.main)
-        git("config", "branch.y.merge", "refs/heads/y", cwd=world.main)
+        with world.config.open("a") as config:  # at once, as one half of an upstream is reported
+            config.write('[branch "y"]\nremote = origin\nmerge = refs/heads/y\n')
         subprocess.run(["sh", "-c", outside], cwd=world.main, check=True)
         said = [each for each in world.end(wall) if "changed outside" in each]
     [names] = [each.split("moment: ")[1].split("; ")[0].split(", ") for each in said]
