@@ -41,13 +41,8 @@ NPM = '{"workspaces": ["packages/*", "libs/**", "!**/test/**"], "files": ["no/*"
 
 
 PNPM_FLOW = """---
-"packages" : [  # all of them
-  packages/*, './libs/**',
-  "!**\\u002ftest/**" ]
-catalog: {react: ^18, "x": [1,
-2]}
+"packages": [packages/*, './libs/**', "!**/test/**"]  # all of them
 """
-PNPM_MAPPING = "{packages: [packages/*, libs/**, '!**/test/**'], other: {a: [b]}}"
 PNPM_BRACES = "packages:\n- '{packages,libs,none/{a,b}}/*'\n- libs/**\n- '!**/test/**'\n"
 UV_DOTTED = """[tool]
 uv.workspace.members = ["packages/*", 'libs/**']
@@ -78,7 +73,6 @@ LERNA = '{"version": "1", "packages": ["packages/*", "libs/**", "!**/test/**"]}'
         ("pyproject.toml", UV),
         ("Cargo.toml", CARGO),
         ("pnpm-workspace.yaml", PNPM_FLOW),
-        ("pnpm-workspace.yaml", PNPM_MAPPING),
         ("pnpm-workspace.yaml", PNPM_BRACES),
         ("pyproject.toml", UV_DOTTED),
         ("pyproject.toml", UV_INLINE),
@@ -146,6 +140,8 @@ _HOSTILE = {
     "brackets.yaml": "packages: " + "[" * 200_000,
     "braces.yaml": "packages: ['" + "{a,b}" * 200 + "']",
     "spaces.yaml": "packages:\n - a" + " " * 250_000 + "\n",
+    "gaps.yaml": "packages: [" + "a , b  " * 35_000,
+    "dashes.yaml": "- " * 60_000 + " " * 60_000 + "[",
     "quotes.yaml": "packages: [" + "'' " * 80_000 + "]",
     "colons.yaml": "x: " + "a[:" * 80_000,
     "items.yaml": "packages:\n" + "- a\n" * 60_000,
