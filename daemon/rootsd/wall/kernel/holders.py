@@ -1,12 +1,11 @@
 """Find the confined processes that still hold something of a folder that was taken away.
 
 After a revoke, the kernel refuses new accesses. But a file that is open stays open, and a mapping
-stays mapped. `find_holders` finds these processes; `kill` ends them.
+stays mapped. `find_holders` finds these processes; `end_holders` ends them.
 
-A process is confined if it is in an inner pid namespace and descends from the owner of the wall.
-The programs cannot change that: orphans go to their own init. A descriptor belongs to a folder
-that was taken away if its mount is no longer in the list of its process's mounts. This also finds
-processes that hide the path with chroot.
+`kernel.pause` finds the confined processes. A descriptor belongs to a folder that was taken
+away if its mount is no longer in the list of its process's mounts. This also finds processes that
+hide the path with chroot.
 
 A process can make itself unreadable with PR_SET_DUMPABLE, or let descriptors wait in a socket. It
 then counts as a holder, because nobody can tell. Each thread can have descriptors, a working
@@ -26,19 +25,19 @@ import select
 import signal
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
-from rootsd.disk.process_stat import read_process_stat
-from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.disk.process_stat import ProcessStat
+from rootsd.wall.kernel.pause import ProgramPause, levels, send
 from rootsd.wall.system_calls import closing
 
 _MAX_LOOKS, _QUIET_LOOKS = 30, 3
 _END_TIMEOUT_S = 1.0
-_MAX_COMMAND, _MAX_STATUS = 64, 1 << 14
 _NS_GET_USERNS, _NS_GET_PARENT = 0xB701, 0xB702  # linux/nsfs.h
 
 
@@ -62,40 +61,9 @@ class Search(NamedTuple):
     footholds: frozenset[Foothold] = frozenset()
 
 
-class Holder(NamedTuple):
-    """A confined process that holds something of a folder that was taken away.
-
-    `files` and `mappings` are None if the process hides them.
-    """
-
-    pid: int
-    command: str
-    files: int | None
-    mappings: int | None
-
-
-class _Status(NamedTuple):
-    """What proc tells everybody. `pids` are those in its pid namespaces, outermost first."""
-
-    parent: int
-    pids: list[bytes]
-    has_memory: bool
-    """False for a process that has ended or is about to."""
-
-
-def find_holders(search: Search) -> list[Holder]:
-    """Return the processes in a wall that hold what `search` describes."""
-    found = []
-    for pid in confined_processes(search.owner):
-        try:
-            files, mappings = _held_by(pid, search)
-            if files or mappings:
-                found.append(Holder(pid, _command(pid), files, mappings))
-        except PermissionError:
-            found.append(Holder(pid, _command(pid), None, None))
-        except OSError:
-            continue  # it has ended
-    return found
+def find_holders(search: Search) -> list[ProcessStat]:
+    """Return the processes in a wall that hold what `search` describes, or that hide it."""
+    return [each for each in confined_processes(search.owner) if _is_holder(each.pid, search)]
 
 
 _WHY = RootsdError("a root was taken away")
@@ -121,11 +89,11 @@ def _end_stopped_holders(search: Search, pause: ProgramPause) -> None:
         pause.stop(_WHY)
         before = _activity(owner)
         found = find_holders(search)
-        _kill(owner, [holder.pid for holder in found])
+        _kill(found)
         quiet = quiet + 1 if not found and before == _activity(owner) else 0
         if quiet == _QUIET_LOOKS:
             return
-    _kill(owner, [pid for pid, inner in _inner_pids(owner) if inner == [b"1"]])
+    _kill(init for level in islice(levels(owner), 1) for init in level)
 
 
 def mounts_of_standard_files() -> frozenset[bytes]:
@@ -140,132 +108,79 @@ def mounts_of_standard_files() -> frozenset[bytes]:
     return frozenset(found)
 
 
-def confined_processes(owner: int) -> list[int]:
+def confined_processes(owner: int) -> list[ProcessStat]:
     """Return the processes of programs in the wall of `owner`.
 
     The waiter and init are left out. They run no code of a program, and map files from outside.
     """
-    return [pid for pid, inner in _inner_pids(owner) if inner != [b"1"]]
+    return [each for level in islice(levels(owner), 1, None) for each in level]
 
 
 def _activity(owner: int) -> dict[int, int]:
     """Return the processes of a wall, each with a counter that changes when it reaps a child."""
-    found = {}
-    for pid, _ in _inner_pids(owner):
-        with suppress(OSError):
-            found[pid] = read_process_stat(b"/proc/%d/" % pid).children_faults
-    return found
+    return {each.pid: each.children_faults for level in levels(owner) for each in level}
 
 
-def _inner_pids(owner: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the processes in the wall of `owner`, with their pids in inner namespaces."""
-    table = _table()
-    depth = len(table[os.getpid()].pids)
-    for pid, status in table.items():
-        inner = status.pids[depth:]
-        if inner and owner in _ancestors(table, pid):
-            yield pid, inner
-
-
-def _kill(owner: int, pids: Iterable[int]) -> None:
-    """Kill processes and wait for their ends. A pidfd excludes a reused pid."""
-    opened = {}
-    for pid in pids:
-        with suppress(OSError):
-            opened[pid] = os.pidfd_open(pid)
-    table = _table()
+def _kill(processes: Iterable[ProcessStat]) -> None:
+    """Kill processes and wait for their ends."""
     poll, ending = select.poll(), set()
-    for pid, process in opened.items():
-        if owner in _ancestors(table, pid):
+    with ExitStack() as stack:
+        for each in processes:
             with suppress(OSError):
-                signal.pidfd_send_signal(process, signal.SIGKILL)
-                poll.register(process, select.POLLIN)
-                ending.add(process)
-    deadline = time.monotonic() + _END_TIMEOUT_S
-    while ending and (left := deadline - time.monotonic()) > 0:
-        for process, _ in poll.poll(left * 1000):
-            poll.unregister(process)
-            ending.discard(process)
-    for process in opened.values():
-        os.close(process)
+                fd = stack.enter_context(closing(os.pidfd_open(each.pid)))
+                if send(each, signal.SIGKILL):
+                    poll.register(fd, select.POLLIN)
+                    ending.add(fd)
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while ending and (left := deadline - time.monotonic()) > 0:
+            for fd, _ in poll.poll(left * 1000):
+                poll.unregister(fd)
+                ending.discard(fd)
 
 
-def _table() -> dict[int, _Status]:
-    names = (name for name in os.listdir("/proc") if name.isdecimal())
-    found = ((int(name), _status(b"/proc/%d/" % int(name))) for name in names)
-    return {pid: status for pid, status in found if status is not None}
+def _is_holder(pid: int, search: Search) -> bool:
+    with suppress(OSError):  # it has ended
+        return any(_holds(folder, search) for folder in _threads(pid))
+    return False
 
 
-def _status(folder: bytes) -> _Status | None:
-    """Return what proc_pid_status(5) tells about a process or thread, or None if it is gone.
-
-    This runs for every process of the machine, so it does not split the lines. No name of a
-    process can forge a line: the kernel escapes line feeds.
-    """
+def _holds(folder: bytes, search: Search) -> bool:
+    """Return whether a thread holds what `search` describes. A living one that hides it does."""
     try:
-        fd = os.open(folder + b"status", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            text = os.read(fd, _MAX_STATUS)
-        finally:
-            os.close(fd)
+        return _holds_file(folder, search) or _maps_file(folder, search.devices)
+    except PermissionError:
+        return _has_memory(folder)
     except OSError:
-        return None
-    parent, pids = _field(text, b"\nPPid:\t"), _field(text, b"\nNSpid:\t")
-    return _Status(int(parent or 0), pids.split(), b"\nVmSize:" in text)
+        return False  # it has ended
 
 
-def _field(text: bytes, name: bytes) -> bytes:
-    start = text.find(name)
-    return b"" if start < 0 else text[start + len(name) : text.find(b"\n", start + 1)]
-
-
-def _ancestors(table: Mapping[int, _Status], pid: int) -> list[int]:
-    found: list[int] = []
-    while pid in table and len(found) <= len(table):
-        pid = table[pid].parent
-        if pid in table:
-            found.append(pid)
-    return found
-
-
-def _held_by(pid: int, search: Search) -> tuple[int, int]:
-    """Count the files and mappings of a process that `search` describes.
-
-    Raises PermissionError if a living thread hides them.
-    """
-    files = mappings = 0
-    for folder in _threads(pid):
-        try:
-            files = max(files, _files_of(folder, search))
-            mappings = max(mappings, _detached_mappings(folder, search.devices))
-        except PermissionError:
-            if (status := _status(folder)) is not None and status.has_memory:
-                raise
-        except OSError:
-            continue  # it has ended
-    return files, mappings
+def _has_memory(folder: bytes) -> bool:
+    """Return whether a thread has not ended and is not about to. See proc_pid_status(5)."""
+    with suppress(OSError), open(folder + b"status", "rb") as lines:
+        return any(line.startswith(b"VmSize:") for line in lines)
+    return False
 
 
 def _threads(pid: int) -> list[bytes]:
     return [b"/proc/%d/task/%b/" % (pid, name) for name in os.listdir(b"/proc/%d/task" % pid)]
 
 
-def _files_of(folder: bytes, search: Search) -> int:
-    """Count the open files and folders of a thread that hang below no mount that it sees.
+def _holds_file(folder: bytes, search: Search) -> bool:
+    """Return whether a thread has an open file or folder that hangs below no mount that it sees.
 
-    Descriptors that wait in a socket are of unknown files. Raises PermissionError for these, too.
+    Descriptors that wait in a socket are of unknown files, so these count.
     """
     attached = _mount_ids(folder) | search.outside
-    names = os.listdir(folder + b"fd")
-    if any(_has_waiting_files(folder, name) for name in names):
-        raise PermissionError
-    found = sum(_is_detached(folder + b"fd/" + name, attached, search) for name in names)
-    if search.footholds:
-        found += sum(_is_detached(folder + name, attached, search) for name in (b"cwd", b"root"))
-    if Foothold.MOUNTS in search.footholds:
-        spaces = (b"fd/" + name for name in names if _is_mount_namespace(folder + b"fd/" + name))
-        found += sum(_is_of_a_program(folder + name) for name in (b"ns/mnt", *spaces))
-    return found
+    links = [b"fd/" + name for name in os.listdir(folder + b"fd")]
+    if any(_has_waiting_files(folder, link) for link in links):
+        return True
+    places = (b"cwd", b"root") if search.footholds else ()
+    if any(_is_detached(folder + link, attached, search) for link in (*links, *places)):
+        return True
+    if Foothold.MOUNTS not in search.footholds:
+        return False
+    spaces = (link for link in links if _is_mount_namespace(folder + link))
+    return any(_is_of_a_program(folder + link) for link in (b"ns/mnt", *spaces))
 
 
 def _is_detached(link: bytes, attached: set[bytes], search: Search) -> bool:
@@ -302,9 +217,8 @@ def _is_of_a_program(namespace: bytes) -> bool:
         return not os.path.samestat(os.fstat(above), os.stat("/proc/self/ns/user"))
 
 
-def _detached_mappings(folder: bytes, devices: frozenset[int]) -> int:
-    """Count mapped files on `devices` that are not at their path in the view of a thread."""
-    found = 0
+def _maps_file(folder: bytes, devices: frozenset[int]) -> bool:
+    """Return whether a thread maps a file on `devices` that is not at its path in the view."""
     with open(folder + b"maps", "rb") as lines:
         for line in lines:
             fields = line.split(None, 5)
@@ -313,8 +227,8 @@ def _detached_mappings(folder: bytes, devices: frozenset[int]) -> int:
             major, minor = fields[3].split(b":")
             device, inode = os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
             if device in devices and not _is_at(folder, fields[5].rstrip(b"\n"), device, inode):
-                found += 1
-    return found
+                return True
+    return False
 
 
 def _is_at(folder: bytes, path: bytes, device: int, inode: int) -> bool:
@@ -340,16 +254,9 @@ def _mount_id(fd: int) -> bytes:
     return b""
 
 
-def _has_waiting_files(folder: bytes, fd: bytes) -> bool:
+def _has_waiting_files(folder: bytes, link: bytes) -> bool:
     """Return whether a socket has descriptors that nobody has received."""
-    with suppress(FileNotFoundError), open(folder + b"fdinfo/" + fd, "rb") as lines:
+    place = folder + link.replace(b"fd", b"fdinfo", 1)
+    with suppress(FileNotFoundError), open(place, "rb") as lines:
         return any(line.startswith(b"scm_fds:") and line.split()[1] != b"0" for line in lines)
     return False
-
-
-def _command(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_COMMAND).strip()
-    except OSError:
-        return ""

@@ -299,7 +299,8 @@ class MountedView:
             holders.end_holders(search)
             return ()
         found = holders.find_holders(search)
-        return tuple(f"{each.pid} {each.command}" for each in found[:_MAX_HOLDERS])
+        shown = ((each.pid, each.name.decode("utf-8", "replace")) for each in found[:_MAX_HOLDERS])
+        return tuple(f"{pid} {name}" for pid, name in shown)
 
 
 def _footholds(without: frozenset[Layer]) -> frozenset[Foothold]:

@@ -56,11 +56,11 @@ class ProgramPause:
         sent = set[tuple[int, int]]()
         for _ in range(_MAX_LOOKS):
             before = len(sent)
-            for level in _levels(self._owner):
+            for level in levels(self._owner):
                 new = [each for each in level if each.key not in sent]
                 new = [each for each in new if each.state not in _AT_REST]
                 sent.update(each.key for each in new)
-                stopped = [each for each in new if _send(each, signal.SIGSTOP)]
+                stopped = [each for each in new if send(each, signal.SIGSTOP)]
                 self._stopped.update(each.key for each in stopped)
                 _await_rest(stopped)
             if len(sent) == before:
@@ -71,10 +71,10 @@ class ProgramPause:
         """Let the programs go on that `stop` has stopped, children before their parents."""
         if self.state is PauseState.RUNNING:
             return
-        for level in reversed([*_levels(self._owner)]):
+        for level in reversed([*levels(self._owner)]):
             for each in level:
                 if each.key in self._stopped:
-                    _send(each, signal.SIGCONT)
+                    send(each, signal.SIGCONT)
         self._stopped.clear()
         self._set(PauseNews(PauseState.RUNNING))
 
@@ -85,21 +85,20 @@ class ProgramPause:
 
     def _release_finished(self) -> None:
         """Let each init go on whose programs were all killed, so that it can report that."""
-        for init in _finished_inits(_table(), self._owner):
-            if init.key in self._stopped:
+        children = _table()
+        for init in _inits(children, self._owner):
+            if init.key in self._stopped and not _has_living(children, init):
                 self._stopped.discard(init.key)
-                _send(init, signal.SIGCONT)
+                send(init, signal.SIGCONT)
 
 
 _Children = dict[int, list[ProcessStat]]
 
 
-def _levels(owner: int) -> Iterator[list[ProcessStat]]:
+def levels(owner: int) -> Iterator[list[ProcessStat]]:
     """Yield the processes of the walls of `owner`: each init, then its children, and so on."""
     children = _table()
     level = [*_inits(children, owner)]
-    finished = {init.pid for init in _finished_inits(children, owner)}
-    level = [init for init in level if init.pid not in finished]
     while level:
         yield level
         level = [child for each in level for child in children.get(each.pid, ())]
@@ -109,11 +108,6 @@ def _inits(children: _Children, owner: int) -> Iterator[ProcessStat]:
     for waiter in children.get(owner, ()):
         if waiter.name == WAITER_NAME:
             yield from children.get(waiter.pid, ())
-
-
-def _finished_inits(children: _Children, owner: int) -> list[ProcessStat]:
-    """Return the init of each wall that has no living program."""
-    return [init for init in _inits(children, owner) if not _has_living(children, init)]
 
 
 def _has_living(children: _Children, above: ProcessStat) -> bool:
@@ -152,7 +146,7 @@ def _await_rest(stopped: Iterable[ProcessStat]) -> None:
             select.select((), (), (), _BETWEEN_LOOKS_S)
 
 
-def _send(process: ProcessStat, number: signal.Signals) -> bool:
+def send(process: ProcessStat, number: signal.Signals) -> bool:
     """Send a signal to exactly this process, and to none that has its pid now.
 
     Return whether it was sent. A process that somebody else has just stopped gets no SIGSTOP.
