@@ -57,6 +57,7 @@ class ProcessOption(IntEnum):
 
     PARENT_DEATH_SIGNAL = 1
     SET_DUMPABLE = 4
+    GET_SECCOMP = 21
     DROP_BOUNDING_CAPABILITY = 24
     CHILD_SUBREAPER = 36
     NO_NEW_PRIVILEGES = 38
@@ -123,13 +124,13 @@ def detach(fd: int) -> None:
 def clone_tree(fd: int, depth: Depth) -> int:
     """Return a detached copy of the mount at `fd`."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | depth
-    return _call(_OPEN_TREE, "open_tree", ctypes.c_int(fd), b"", ctypes.c_uint(flags))
+    return call(_OPEN_TREE, "open_tree", ctypes.c_int(fd), b"", ctypes.c_uint(flags))
 
 
 def attach(tree: int, target: int) -> None:
     """Mount the detached `tree` on the file or folder `target`."""
     flags = ctypes.c_uint(_MOVE_FROM_EMPTY | _MOVE_TO_EMPTY)
-    _call(_MOVE_MOUNT, "move_mount", ctypes.c_int(tree), b"", ctypes.c_int(target), b"", flags)
+    call(_MOVE_MOUNT, "move_mount", ctypes.c_int(tree), b"", ctypes.c_int(target), b"", flags)
 
 
 def set_attributes(tree: int, attributes: Attribute, depth: Depth = Depth.ALL) -> None:
@@ -137,7 +138,7 @@ def set_attributes(tree: int, attributes: Attribute, depth: Depth = Depth.ALL) -
     change = struct.pack("=QQQQ", attributes, 0, MountFlag.PRIVATE, 0)
     flags = ctypes.c_uint(_AT_EMPTY_PATH | depth)
     size = ctypes.c_size_t(len(change))
-    _call(_MOUNT_SETATTR, "mount_setattr", ctypes.c_int(tree), b"", flags, change, size)
+    call(_MOUNT_SETATTR, "mount_setattr", ctypes.c_int(tree), b"", flags, change, size)
 
 
 def attach_copy(source: int, target: int, attributes: Attribute, depth: Depth) -> None:
@@ -209,7 +210,7 @@ def make_namespaces(namespaces: Namespace) -> None:
 
 def pivot_here() -> None:
     """Make the working directory the root folder, and detach the old root."""
-    _call(_PIVOT_ROOT[os.uname().machine], "pivot_root", b".", b".")
+    call(_PIVOT_ROOT[os.uname().machine], "pivot_root", b".", b".")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount2")
     os.chdir("/")
 
@@ -252,10 +253,11 @@ def bring_up_loopback() -> None:
 def _openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC | flags, 0, resolve)
     size = ctypes.c_size_t(len(how))
-    return _call(_OPENAT2, os.fsdecode(path), ctypes.c_int(folder), path, how, size)
+    return call(_OPENAT2, os.fsdecode(path), ctypes.c_int(folder), path, how, size)
 
 
-def _call(number: int, name: str, *arguments: object) -> int:
+def call(number: int, name: str, *arguments: object) -> int:
+    """Make a system call by its number, and return its result."""
     return _check(int(_libc.syscall(ctypes.c_long(number), *arguments)), name)
 
 

@@ -20,11 +20,12 @@ import struct
 import sys
 from enum import Enum, IntEnum, IntFlag
 
+from rootsd.wall.system_calls import ProcessOption, call, closing, set_process_option
+
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CREATE_VERSION = 1
 _PATH_BENEATH = 1
-_PR_SET_NO_NEW_PRIVS = 38
 _NEWEST_KNOWN = 5
 _TCP_SINCE = 4
 SCOPES_SINCE = 6
@@ -83,15 +84,13 @@ _RIGHTS_BY_VERSION = {
     5: (1 << 16) - 1,
 }
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 def version() -> int:
     """Return the version of Landlock in the kernel, or 0 if it is missing or disabled."""
     if sys.platform != "linux":
         return 0
     try:
-        return _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_CREATE_VERSION))
+        return _create(b"", _CREATE_VERSION)
     except OSError as error:
         if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP):
             return 0
@@ -107,6 +106,7 @@ class Coverage(Enum):
 
 READ_ALL = READ | Right.EXECUTE
 """The rights on files that are to be read and run."""
+_ALL = ~Right(0)
 NO_DEVICES = Right.MAKE_CHARACTER_DEVICE | Right.MAKE_BLOCK_DEVICE
 
 
@@ -126,34 +126,20 @@ class Ruleset:
             attributes += struct.pack("=Q", _ALL_TCP)
         if coverage is Coverage.OUTSIDE and offered >= SCOPES_SINCE:
             attributes += struct.pack("=QQ", 0, _ALL_SCOPES)
-        self._fd = _call(
-            _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
-        )
-
-    def allow_all(self, path: bytes) -> None:
-        """Keep all rights for `path` and everything below it."""
-        self.allow(path, self._handled)
+        self._fd = _create(attributes)
 
     def allow(self, path: bytes, rights: Right) -> None:
         """Keep `rights` for `path` and everything below it. Raises OSError if it is missing."""
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
+        with closing(os.open(path, os.O_PATH | os.O_CLOEXEC)) as fd:
             self.allow_open(fd, rights)
-        finally:
-            os.close(fd)
 
     def allow_open(self, fd: int, rights: Right) -> None:
         """Keep `rights` for the file or folder that is open as `fd`. O_PATH is enough."""
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights & self._handled, fd)
-        _call(
-            _ADD_RULE,
-            ctypes.c_int(self._fd),
-            ctypes.c_int(_PATH_BENEATH),
-            rule,
-            ctypes.c_uint32(0),
-        )
+        place = ctypes.c_int(self._fd), ctypes.c_int(_PATH_BENEATH)
+        call(_ADD_RULE, "landlock_add_rule", *place, rule, ctypes.c_uint32(0))
 
     def take(self) -> int:
         """Return the descriptor of the rules for `restrict_by`, and give it up."""
@@ -172,9 +158,8 @@ class Ruleset:
 
 def restrict_by(rules: int) -> None:
     """Do what `Ruleset.restrict` does, with the descriptor of a ruleset."""
-    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
-    _call(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0))
+    set_process_option(ProcessOption.NO_NEW_PRIVILEGES, 1)
+    call(_RESTRICT_SELF, "landlock_restrict_self", ctypes.c_int(rules), ctypes.c_uint32(0))
 
 
 def restrict_signals(outside: int) -> None:
@@ -183,13 +168,8 @@ def restrict_signals(outside: int) -> None:
     `outside` is a process of the same user that lacks it. Raises OSError, also if the kernel would
     still let this process signal `outside`. Needs version 6.
     """
-    attributes = struct.pack("=QQQ", 0, 0, _SCOPE_SIGNALS)
-    size = ctypes.c_size_t(len(attributes))
-    rules = _call(_CREATE_RULESET, attributes, size, ctypes.c_uint32(0))
-    try:
+    with closing(_create(struct.pack("=QQQ", 0, 0, _SCOPE_SIGNALS))) as rules:
         restrict_by(rules)
-    finally:
-        os.close(rules)
     try:
         os.kill(outside, 0)
     except PermissionError:
@@ -224,14 +204,13 @@ def restrict_to_attached() -> AttachedGuarantee:
     guarantee = attached_guarantee()
     if guarantee is not AttachedGuarantee.NOTHING:
         rules = Ruleset(Coverage.OUTSIDE)
-        rules.allow_all(b"/")
+        rules.allow(b"/", _ALL)
         rules.restrict()
     return guarantee
 
 
-def _call(number: int, *arguments: object) -> int:
-    result = int(_libc.syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    return result
+def _create(attributes: bytes, flags: int = 0) -> int:
+    """Return the descriptor of a ruleset, or the version of Landlock."""
+    size = ctypes.c_size_t(len(attributes))
+    number, name = _CREATE_RULESET, "landlock_create_ruleset"
+    return call(number, name, attributes or None, size, ctypes.c_uint32(flags))

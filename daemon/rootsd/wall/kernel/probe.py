@@ -10,7 +10,6 @@ there unless an AppArmor profile allows it.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
@@ -18,7 +17,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rootsd.wall.kernel import landlock
-from rootsd.wall.system_calls import Attribute, Depth, attach_copy, closing, open_path
+from rootsd.wall.system_calls import (
+    Attribute,
+    Depth,
+    MountFlag,
+    Namespace,
+    ProcessOption,
+    attach_copy,
+    change_propagation,
+    closing,
+    make_namespaces,
+    mount,
+    open_path,
+    set_process_option,
+)
 
 LANDLOCK_FOR_REVOCATION = 2
 """The first version of Landlock that does not forbid renames between folders."""
@@ -28,11 +40,7 @@ _PACKAGE = "/usr/lib/rootsd"
 _PROFILE = "/etc/apparmor.d/rootsd"
 """The profile that the Debian package installs, which is for the launcher in `_PACKAGE`."""
 
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
-_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-_PR_GET_SECCOMP = 21
 _APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Probe(NamedTuple):
@@ -131,14 +139,8 @@ def _errno_in_child(attempt: Callable[[], None]) -> int:
 
 def _enter_namespaces() -> None:
     """Make a user and a mount namespace, and use a capability there."""
-    user, group = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS))
-    for name, text in (
-        ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1"),
-    ):  # fmt: skip
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-    _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+    make_namespaces(Namespace.MOUNTS)
+    change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.PRIVATE)
 
 
 def _copy_mounts() -> None:
@@ -151,21 +153,15 @@ def _copy_mounts() -> None:
 def _mount_overlay() -> None:
     """Mount an overlay, which loads the module of the kernel if there is one."""
     _enter_namespaces()
-    _check(_libc.mount(b"none", b"/proc", b"tmpfs", ctypes.c_ulong(0), None))
+    mount(b"none", b"/proc", b"tmpfs", MountFlag(0))
     for name in ("lower", "upper", "work"):
         os.mkdir(f"/proc/{name}")
     data = b"lowerdir=/proc/lower,upperdir=/proc/upper,workdir=/proc/work,userxattr"
-    _check(_libc.mount(b"none", b"/proc/lower", b"overlay", ctypes.c_ulong(0), data))
+    mount(b"none", b"/proc/lower", b"overlay", MountFlag(0), data)
 
 
 def _ask_seccomp() -> None:
-    _check(_libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0))
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    set_process_option(ProcessOption.GET_SECCOMP, 0)
 
 
 def _read(path: str) -> str:
