@@ -30,7 +30,7 @@ from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.wall.git.entries import git_directories_below, is_git_directory
 from rootsd.wall.git.index import common_directory_of, own_directory
-from rootsd.wall.git.system_git import ask_git
+from rootsd.wall.git.system_git import GitSetting, ask_git, settings_in
 from rootsd.wall.system_calls import closing, open_path
 
 _QUESTION = ("config", "--list", "--includes", "--show-origin", "-z")
@@ -69,14 +69,6 @@ class NamedFiles(NamedTuple):
     is_complete: bool = True
 
 
-class _Setting(NamedTuple):
-    """A setting, and the file that has it."""
-
-    file: bytes
-    key: str
-    value: bytes
-
-
 class _Repository(NamedTuple):
     """A git directory, the one from which it takes its settings, and its work tree."""
 
@@ -98,7 +90,7 @@ class _Repository(NamedTuple):
 class _Answer(NamedTuple):
     """The settings, and the state of the files from which they came."""
 
-    settings: tuple[_Setting, ...]
+    settings: tuple[GitSetting, ...]
     is_complete: bool
     came_from: dict[bytes, tuple[int, ...] | None]
 
@@ -147,7 +139,7 @@ def _own_names(place: bytes) -> NamedFiles:
     checkouts = []
     for inner in _submodules(main):
         own = _read_own(inner)
-        settings: Iterable[_Setting] = (*own, *of_user)
+        settings: Iterable[GitSetting] = (*own, *of_user)
         if depends or any(is_program(each.key) for each in own):
             answer = _answer_for(inner)
             settings, is_complete = answer.settings, is_complete and answer.is_complete
@@ -177,14 +169,14 @@ class _Names:
         first = (tuple(sorted(each)[:_MAX_NAMES]) for each in (self._paths, self._words))
         return next(first), next(first)
 
-    def add(self, where: _Repository, settings: Iterable[_Setting]) -> bool:
+    def add(self, where: _Repository, settings: Iterable[GitSetting]) -> bool:
         """Add what the settings and the hooks of a repository name.
 
         Return whether something of that is in its work tree now.
         """
         paths, words = dict[bytes, None](), dict[bytes, None]()
         folders = [where.common + _HOOKS]
-        for file, key, value in settings:
+        for file, key, value, _ in settings:
             above = (where.tree, where.own)
             if key.startswith("include"):
                 paths.update(dict.fromkeys(_full_paths((os.path.dirname(file),), value)))
@@ -306,12 +298,7 @@ def _ask(where: _Repository) -> _Answer:
     if output is None:
         # A program inside cannot change these, so it cannot have git asked again and again.
         return _Answer((*_read_own(where),), is_complete=False, came_from=before)
-    fields = output.split(b"\0")
-    settings = [
-        _Setting(origin.removeprefix(b"file:"), key.decode("utf-8", "replace"), value)
-        for origin, setting in zip(fields[::2], fields[1::2], strict=False)
-        for key, _, value in (setting.partition(b"\n"),)
-    ]
+    settings = [*settings_in(output, fields=2)]
     files = {where.own + b"/HEAD", *_files_of_user(), *(each.file for each in settings)}
     for each in settings:
         if each.key == "include.path" or each.key.startswith("includeif."):
@@ -327,10 +314,10 @@ def _run_git(git_directory: bytes) -> bytes | None:
     return ask_git(_QUESTION, {**variables, "GIT_DIR": os.fsdecode(git_directory)})
 
 
-def _read_own(where: _Repository) -> list[_Setting]:
+def _read_own(where: _Repository) -> list[GitSetting]:
     """Return the settings in the files of a repository, without what they include."""
     return [
-        _Setting(file, key, value)
+        GitSetting(file, key, value)
         for file in where.files
         for key, value in read_settings(read_small(final_path(file), CONFIG_CAP) or b"")
     ]

@@ -17,13 +17,13 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from rootsd.core.paths import contains
+from rootsd.core.paths import bytes_of, contains
 from rootsd.disk.git_pointer import find_git_directory
 from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP
 from rootsd.wall.git.carried_settings import Settings, checkout_of_submodule
 from rootsd.wall.git.entries import read_regular
-from rootsd.wall.git.system_git import ask_git
+from rootsd.wall.git.system_git import ask_git, settings_in
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _TIMEOUT_S = 10.0  # git reads no file here that could keep it waiting
@@ -171,9 +171,9 @@ def _quoted(value: bytes) -> bytes:
 
 def _parse(listed: bytes) -> dict[bytes, tuple[bytes, ...]]:
     found: dict[bytes, tuple[bytes, ...]] = {}
-    for item in listed.split(b"\0")[:-1]:
-        key, has_value, value = item.partition(b"\n")
-        found[key] = (*found.get(key, ()), value if has_value else b"true")
+    for each in settings_in(listed):
+        key = bytes_of(each.key)
+        found[key] = (*found.get(key, ()), each.value)
     return found
 
 

@@ -1,11 +1,16 @@
-"""Run the git of the system, which is never one from a root, and which no program can change."""
+"""Run the git of the system, which is never one from a root, and which no program can change.
+
+`settings_in` reads what `git config` prints.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from rootsd.core.paths import text_of
 from rootsd.wall.outside_program import ProgramOutput
 
 _PROGRAMS = b"""
@@ -43,3 +48,25 @@ def ask_git(
         return None
     output = git.read(end)
     return output if git.status == 0 else None
+
+
+class GitSetting(NamedTuple):
+    """A setting, and if git was asked for them, the file that has it and where it counts."""
+
+    file: bytes
+    key: str
+    value: bytes
+    scope: bytes = b""
+
+
+def settings_in(printed: bytes, fields: int = 1) -> Iterator[GitSetting]:
+    """Yield the settings that `git config -z` has printed. One without a value has `true`.
+
+    Each has this number of fields: `--show-origin` adds one, and `--show-scope` another one.
+    """
+    words = printed.split(b"\0")
+    for at in range(fields - 1, len(words) - 1, fields):
+        key, has_value, value = words[at].partition(b"\n")
+        file, scope = (*words[at - fields + 1 : at][::-1], b"", b"")[:2]
+        where = file.removeprefix(b"file:")
+        yield GitSetting(where, text_of(key), value if has_value else b"true", scope)

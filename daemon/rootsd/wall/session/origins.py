@@ -22,10 +22,11 @@ from typing import NamedTuple
 from rootsd.core.access import Access
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.paths import contains
+from rootsd.core.paths import bytes_of, contains
 from rootsd.core.record import Text
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
+from rootsd.wall.git.system_git import GitSetting, settings_in
 from rootsd.wall.kernel.root_news import SeenRoot
 from rootsd.wall.outside_program import ProgramOutput
 from rootsd.wall.session.git_requests import (
@@ -81,15 +82,6 @@ class Origin(NamedTuple):
         """Return everything that this may run or reach, for people."""
         found = dict.fromkeys((self.fetch, *self.push, self.claim.ssh_command))
         return [each for each in found if each]
-
-
-class _ScopedSetting(NamedTuple):
-    """A setting, where it counts, and the file that has it."""
-
-    scope: bytes
-    file: bytes
-    key: bytes
-    value: bytes
 
 
 class KnownOrigins(NamedTuple):
@@ -216,7 +208,7 @@ def find_origins(
     """
     clean = outside_environment(environment, written)
     folders = {root: folder for root in roots if (folder := git_directory(root)) is not None}
-    answers: dict[bytes, list[_ScopedSetting] | None] = {}
+    answers: dict[bytes, list[GitSetting] | None] = {}
     waiting = sorted({*folders.values()})
     while waiting:
         batch, waiting = waiting[:_MAX_AT_ONCE], waiting[_MAX_AT_ONCE:]
@@ -256,51 +248,44 @@ def _ask(folder: bytes, environment: Mapping[bytes, bytes]) -> ProgramOutput:
     return ProgramOutput(words, environment, _MAX_SETTINGS_BYTES)
 
 
-def _parsed(output: bytes | None) -> list[_ScopedSetting] | None:
+def _parsed(output: bytes | None) -> list[GitSetting] | None:
     """Return the settings that git has printed, or None if it did not answer in time."""
-    if output is None:
-        return None
-    words = output.split(b"\0")
-    parts = zip(words[::3], words[1::3], words[2::3], strict=False)
-    return [
-        _ScopedSetting(scope, place.removeprefix(b"file:"), *text.partition(b"\n")[::2])
-        for scope, place, text in parts
-    ]
+    return None if output is None else [*settings_in(output, fields=3)]
 
 
 def _origin_of(
-    settings: Sequence[_ScopedSetting] | None,
+    settings: Sequence[GitSetting] | None,
     environment: Mapping[bytes, bytes],
     written: WrittenFolders,
 ) -> Origin:
-    own: dict[bytes, list[bytes]] = {}
-    person: dict[bytes, list[bytes]] = {}
+    own: dict[str, list[bytes]] = {}
+    person: dict[str, list[bytes]] = {}
     for each in settings or ():
         if each.scope in _OF_REPOSITORY:
             own.setdefault(each.key, []).append(each.value)
         elif not written.hold(each.file):
             person.setdefault(each.key, []).append(each.value)
     claim = Claim(
-        tuple(own.get(b"remote.origin.url", ())),
-        tuple(own.get(b"remote.origin.pushurl", ())),
-        own.get(b"core.sshcommand", [b""])[-1],
+        tuple(own.get("remote.origin.url", ())),
+        tuple(own.get("remote.origin.pushurl", ())),
+        own.get("core.sshcommand", [b""])[-1],
     )
-    instead = _replacements(person, b".insteadof")
-    for_push = _replacements(person, b".pushinsteadof")
+    instead = _replacements(person, ".insteadof")
+    for_push = _replacements(person, ".pushinsteadof")
     if claim.push_urls:
         push = [_replaced(url, instead) or url for url in claim.push_urls]
     else:
         push = [_replaced(url, for_push) or _replaced(url, instead) or url for url in claim.urls]
     fetch = next((_replaced(url, instead) or url for url in claim.urls), b"")
     ssh = environment.get(b"GIT_SSH_COMMAND") or claim.ssh_command
-    return Origin(claim, fetch, tuple(push), ssh or person.get(b"core.sshcommand", [b""])[-1])
+    return Origin(claim, fetch, tuple(push), ssh or person.get("core.sshcommand", [b""])[-1])
 
 
-def _replacements(settings: Mapping[bytes, list[bytes]], ending: bytes) -> dict[bytes, bytes]:
+def _replacements(settings: Mapping[str, list[bytes]], ending: str) -> dict[bytes, bytes]:
     return {
-        start: key[len(b"url.") : -len(ending)]
+        start: bytes_of(key[len("url.") : -len(ending)])
         for key, starts in settings.items()
-        if key.startswith(b"url.") and key.endswith(ending)
+        if key.startswith("url.") and key.endswith(ending)
         for start in starts
     }
 
