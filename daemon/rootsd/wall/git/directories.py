@@ -160,7 +160,14 @@ def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[byt
 
 
 def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the folders of the worktrees of one git directory that exist, as absolute paths.
+    """Yield those of the `recorded_worktrees` that exist."""
+    for folder, own in recorded_worktrees(root, place, common):
+        if _leads_to(folder, place + b"/" + own):
+            yield folder, own
+
+
+def recorded_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the folders of the worktrees of one git directory, as absolute paths.
 
     With each one comes the folder of git's record of it, relative to the root. `place` is the path
     of the root. The worktrees may be anywhere.
@@ -171,14 +178,14 @@ def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[byt
         text = read_below(root, own + b"/gitdir").strip()
         path = os.path.normpath(os.path.join(place, own, text))
         folder, last = os.path.split(path)
-        if text and last == GIT and b"\0" not in text and _leads_to(path, place + b"/" + own):
+        if text and last == GIT and b"\0" not in text:
             yield folder, own
 
 
-def _leads_to(git_file: bytes, own: bytes) -> bool:
+def _leads_to(worktree: bytes, own: bytes) -> bool:
     """Return whether the `.git` file of a worktree leads to `own`, or to a folder that is gone."""
     with suppress(OSError, ValueError):
-        folder = final_path(os.path.dirname(git_file))
+        folder = final_path(worktree)
         target = find_git_directory(folder)
         if target is not None:
             return target == final_path(own)

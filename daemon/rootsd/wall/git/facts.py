@@ -256,7 +256,7 @@ def find_obeyed(common: bytes) -> Iterator[Fact]:
                     yield Fact(FactKind.OBEYED, path)
             for folder in (own, *_worktrees_of(own)):
                 yield from _rebase_commands(folder)
-            if _first_names(own + _REPLACE):
+            if names_in(own + _REPLACE, 1):
                 yield Fact(FactKind.REPLACED, own + _REPLACE)
             packed = read_small(final_path(own + b"/packed-refs"), _MAX_PACKED_REFS) or b""
             if b" refs/replace/" in packed:
@@ -264,7 +264,7 @@ def find_obeyed(common: bytes) -> Iterator[Fact]:
             if len(packed) == _MAX_PACKED_REFS:
                 yield Fact(FactKind.UNREAD, own + b"/packed-refs")
             for listed in (_HOOKS, b"/worktrees", *_OLD_REMOTES):
-                if len(_first_names(own + listed)) == _MAX_NAMES:
+                if len(names_in(own + listed, _MAX_NAMES)) == _MAX_NAMES:
                     yield Fact(FactKind.UNREAD, own + listed)
 
 
@@ -272,8 +272,8 @@ def _obeyed_in(own: bytes) -> Iterator[bytes]:
     """Yield the paths that git obeys in a git directory, if there is a file."""
     yield from (own + b"/" + name for name in _OBEYED)
     for folder in _OLD_REMOTES:
-        yield from (own + folder + b"/" + name for name in _first_names(own + folder))
-    for name in _first_names(own + _HOOKS):
+        yield from (own + folder + b"/" + name for name in names_in(own + folder, _MAX_NAMES))
+    for name in names_in(own + _HOOKS, _MAX_NAMES):
         if _is_hook(own, name):
             yield own + _HOOKS + b"/" + name
     for folder in (own, *_worktrees_of(own)):
@@ -296,14 +296,7 @@ def is_still_obeyed(path: bytes) -> bool:
 
 
 def _worktrees_of(own: bytes) -> list[bytes]:
-    return [own + b"/worktrees/" + name for name in _first_names(own + b"/worktrees")]
-
-
-def _first_names(folder: bytes) -> list[bytes]:
-    """Return some names in a folder: a program can make a million, and a revoke waits."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in islice(entries, _MAX_NAMES))
-    return []
+    return [own + b"/worktrees/" + name for name in names_in(own + b"/worktrees", _MAX_NAMES)]
 
 
 def _is_harmless(file: bytes) -> bool:
@@ -507,9 +500,11 @@ def _is_hook(own: bytes, name: bytes) -> bool:
     return not name.endswith(b".sample") and os.access(path, os.X_OK) and not os.path.isdir(path)
 
 
-def names_in(folder: bytes) -> list[bytes]:
-    """Return the names in a folder, sorted; none if it cannot be read."""
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+def names_in(folder: bytes, limit: int | None = None) -> list[bytes]:
+    """Return the names in a folder, sorted; none if it cannot be read.
+
+    A program can make a million, and a revoke waits. So it takes a `limit`, at which it stops.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in islice(entries, limit))
+    return []

@@ -16,8 +16,8 @@ from contextlib import suppress
 
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, named_directory
-from rootsd.wall.git.directories import WORKTREES, common_directories
-from rootsd.wall.git.entries import names_below, read_below
+from rootsd.wall.git.directories import WORKTREES, common_directories, recorded_worktrees
+from rootsd.wall.git.entries import read_below
 from rootsd.wall.git.facts import Fact, FactKind, names_in
 from rootsd.wall.system_calls import closing, open_path
 
@@ -26,7 +26,7 @@ RUN_PREFIX, LEFT_PREFIX = b"run-", b"left-"
 
 Those that were kept after its end have the second one.
 """
-_MAX_WORKTREES, _MAX_PLACES = 4096, 64
+_MAX_PLACES = 64
 
 
 def flat_name(path: bytes) -> bytes:
@@ -65,13 +65,8 @@ def _recorded_worktrees(common: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield git's records of the worktrees of a git directory, and the paths in these."""
     with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
         for inner in common_directories(top, [b"."]):
-            group = os.path.normpath(inner + b"/" + WORKTREES)
-            for name in names_below(top, group, _MAX_WORKTREES):
-                record = os.path.join(common, group, name)
-                text = read_below(top, group + b"/%s/gitdir" % name).strip()
-                path, last = os.path.split(os.path.normpath(os.path.join(record, text)))
-                if last == GIT and b"\0" not in text:
-                    yield record, path
+            for path, own in recorded_worktrees(top, common, inner):
+                yield common + b"/" + own, path
 
 
 def _leads_back(place: bytes, below: bytes, record: bytes) -> bool:

@@ -16,7 +16,6 @@ none is visible. Sources: namespaces(7), pid_namespaces(7), pivot_root(2), prctl
 from __future__ import annotations
 
 import os
-import resource
 import signal
 from contextlib import suppress
 
@@ -90,10 +89,7 @@ def enter(warden: Warden, options: CellOptions) -> None:
     if options.network is Network.PRIVATE:
         bring_up_loopback()
     os.setsid()
-    slave = -1
-    if options.terminal is not None:
-        slave = open_terminal(options.terminal, _TERMINALS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    slave = open_terminal(options.terminal, _TERMINALS)
     _give_up_privileges(options.without)
     fork_program(slave, options, _ends_by_itself)
     _change_folder(options)

@@ -49,12 +49,10 @@ def protect(root: int, each: ProtectedPath) -> None:
         if is_locked or not is_mount_root(point):
             attach_copy(point, point, attributes, depth)
 
-    _mount_on(root, each.path, mount)
+    _mount_on(root, each.path, mount, os.O_NOFOLLOW)
 
 
-def _mount_on(
-    root: int, path: bytes, mount: Callable[[int], object], flags: int = os.O_NOFOLLOW
-) -> None:
+def _mount_on(root: int, path: bytes, mount: Callable[[int], object], flags: int) -> None:
     """Open a path below `root` with these flags, and let `mount` mount something on it.
 
     Do nothing if there is no such path. It may be replaced at this moment: the kernel drops the
@@ -79,30 +77,20 @@ def release(root: int, path: bytes) -> None:
             detach(found)
 
 
-def mask(root: int, path: bytes, empty_like: Callable[[int], bytes]) -> None:
-    """Cover a path below `root`; do nothing if there is none.
+def cover(
+    root: int, path: bytes, stand_in: Callable[[int], bytes], flags: int = os.O_NOFOLLOW
+) -> None:
+    """Cover a path below `root`, which is opened with these flags; do nothing if there is none.
 
-    `empty_like` returns the file or folder to show in place of what is open as its argument.
+    `stand_in` returns the file, folder, or link to show in place of what is open as its argument.
+    Raises OSError.
     """
 
     def mount(point: int) -> None:
-        with closing(open_path(empty_like(point))) as source:
+        with closing(open_path(stand_in(point), os.O_NOFOLLOW)) as source:
             attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
 
-    _mount_on(root, path, mount, 0)
-
-
-def lead(root: int, path: bytes, link_to: Callable[[int], bytes]) -> None:
-    """Cover a file by a symbolic link; do nothing if there is none. Raises OSError.
-
-    `link_to` returns the link for the file that is open as its argument.
-    """
-
-    def mount(point: int) -> None:
-        with closing(open_path(link_to(point), os.O_NOFOLLOW)) as source:
-            attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
-
-    _mount_on(root, path, mount)
+    _mount_on(root, path, mount, flags)
 
 
 def hold_above(root: int, path: bytes) -> None:

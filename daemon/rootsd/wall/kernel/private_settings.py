@@ -151,7 +151,7 @@ class PrivateSettings:
                 self._make(copy, content)
             return copy.link
 
-        covers.lead(tree, path, link_to_copy)
+        covers.cover(tree, path, link_to_copy)
         self._due.add(root + b"/" + path)
         names = dict.fromkeys((copy.name, WORKTREE_CONFIG), path)
         watched = [(copy.inside, names), (copy.folder, names)]

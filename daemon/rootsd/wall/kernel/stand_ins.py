@@ -68,7 +68,7 @@ class StandIns:
                 made[kind] = self.empty_like(point, mask, owner)
             return made[kind]
 
-        covers.mask(tree, mask.path[len(path) + 1 :], empty_like)
+        covers.cover(tree, mask.path[len(path) + 1 :], empty_like, flags=0)
 
     def empty_like(self, fd: int, mask: Mask, owner: bytes = b"") -> bytes:
         """Return an empty folder or file to show in place of what is open as `fd`."""

@@ -20,7 +20,6 @@ subreapers, so descendants cannot leave them. Sources: landlock(7), kill(2), prc
 from __future__ import annotations
 
 import os
-import resource
 import signal
 from contextlib import suppress
 
@@ -68,10 +67,7 @@ def enter(warden: Warden, options: CellOptions, version: int) -> None:
     end_all = _become_supervisor(waiter, scopes)
     _end_with(waiter, end_all)
     os.setsid()
-    slave = -1
-    if options.terminal is not None:
-        slave = open_terminal(options.terminal, _TERMINALS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    slave = open_terminal(options.terminal, _TERMINALS)
     fork_program(slave, options, end_all)
     signal.signal(_WAITER_ENDED, signal.SIG_DFL)
     _give_up_privileges(rules, options)

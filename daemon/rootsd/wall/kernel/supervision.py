@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -124,6 +125,7 @@ def wait(init: int, ends: tuple[int, ...], end_all: EndAll) -> NoReturn:
 
 def fork_program(slave: int, options: CellOptions, end_all: EndAll) -> None:
     """Fork the program's process and return in it. Init waits until it ends."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if slave >= 0:
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     start_read, start_write = os.pipe2(os.O_CLOEXEC)
@@ -191,8 +193,13 @@ def _give_terminal(slave: int, program: int, use: TerminalUse) -> None:
     os.tcsetpgrp(slave, program if use is TerminalUse.FOREGROUND else os.getpgrp())
 
 
-def open_terminal(channel: socket.socket, multiplexer: str) -> int:
-    """Make a terminal with `multiplexer` (ptmx), and send its master side to the front."""
+def open_terminal(channel: socket.socket | None, multiplexer: str) -> int:
+    """Make a terminal with `multiplexer` (ptmx), and send its master side to the front.
+
+    Return -1 without a channel.
+    """
+    if channel is None:
+        return -1
     flags = os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC
     with closing(os.open(multiplexer, flags)) as master:
         fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))

@@ -16,41 +16,47 @@ import fcntl
 import fnmatch
 import glob
 import hashlib
-import json
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rootsd.agents import with_program
 from rootsd.agents.forms.state import AgentFolder, AgentState, CopiedFile, OwnSandbox
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
-from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 from rootsd.disk.links import MAX_LINKS
 from rootsd.disk.reader import read_small
+from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.session.agent_settings import (
     UnknownForm,
     without_other_projects,
     without_sandbox,
 )
+from rootsd.wall.system_calls import closing
 from rootsd.wall.view.default_view import OWN_PROGRAMS, SYSTEM, TOOLCHAINS, entry_for, home_entries
 from rootsd.wall.view.denied_base import is_denied
 
 _MAX_COPIED_BYTES = 16 << 20
-_MAX_RECORD_BYTES = 1 << 20
-_RECORD = b"record.json"
+_RECORD = b"/record.json"
 _NODE_MODULES = b"node_modules"
 _NEW = ".rootsd-new"
 _MAX_NAME = 64
 _MAX_LINE_BYTES = 256  # as long as the kernel takes a line with an interpreter
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Stamp = list[int]
+Stamp = tuple[int, ...]
+
+
+class CopiedStamps(NamedTuple):
+    """What each file outside was when it was copied last, by its path in the agent's folder."""
+
+    by_file: Mapping[str, Stamp] = MappingProxyType({})
 
 
 class PlannedFolder(NamedTuple):
@@ -123,8 +129,8 @@ class PlannedAgent(NamedTuple):
                         f"{os.fsdecode(each.own)}: {error.strerror}",
                         f"rm -r {os.fsdecode(each.own)}",
                     ) from error
-                _write_record(place, known)
-            _write_record(self.base, known_to_all)
+                replace_record(place + _RECORD, CopiedStamps(known))
+            replace_record(self.base + _RECORD, CopiedStamps(known_to_all))
             for change in self.changed:
                 with open(change.stand_in + b".new", "wb") as file:
                     file.write(change.text)
@@ -409,16 +415,11 @@ def _stamp(path: bytes) -> Stamp | None:
     except OSError:
         return None
     is_file = stat.S_ISREG(found.st_mode)
-    return [found.st_mtime_ns, found.st_size, found.st_ino] if is_file else None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if is_file else None
 
 
-@contextmanager
-def _opened(folder: bytes) -> Iterator[int]:
-    fd = os.open(folder, _FOLDER_FLAGS)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def _opened(folder: bytes) -> AbstractContextManager[int]:
+    return closing(os.open(folder, _FOLDER_FLAGS))
 
 
 @contextmanager
@@ -427,8 +428,7 @@ def _found_below(own: int, path: str) -> Iterator[tuple[int, str]]:
     *folders, name = path.split("/")
     with ExitStack() as stack:
         for folder in folders:
-            own = os.open(folder, _FOLDER_FLAGS, dir_fd=own)
-            stack.callback(os.close, own)
+            own = stack.enter_context(closing(os.open(folder, _FOLDER_FLAGS, dir_fd=own)))
         yield own, name
 
 
@@ -439,8 +439,7 @@ def _made_below(own: int, path: str) -> Iterator[tuple[int, str]]:
     with ExitStack() as stack:
         for folder in folders:
             _make_point(own, folder, is_folder=True)
-            own = os.open(folder, _FOLDER_FLAGS, dir_fd=own)
-            stack.callback(os.close, own)
+            own = stack.enter_context(closing(os.open(folder, _FOLDER_FLAGS, dir_fd=own)))
         yield own, name
 
 
@@ -452,16 +451,4 @@ def _locked(base: bytes) -> Iterator[None]:
 
 
 def _read_record(folder: bytes) -> dict[str, Stamp]:
-    text = read_small(folder + b"/" + _RECORD, _MAX_RECORD_BYTES)
-    try:
-        found = parse_json(text or b"{}")
-    except Unparsable:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_record(folder: bytes, record: dict[str, Stamp]) -> None:
-    path = folder + b"/" + _RECORD
-    with open(path + b".new", "w", encoding="utf-8") as file:
-        json.dump(record, file)
-    os.rename(path + b".new", path)
+    return dict((read_record(CopiedStamps, folder + _RECORD) or CopiedStamps()).by_file)

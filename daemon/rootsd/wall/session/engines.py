@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -60,44 +60,8 @@ class ViewRow(NamedTuple):
     reason: str
 
 
-class WallKind(Protocol):
-    """An engine, with what people must know about it."""
-
-    engine: Engine
-
-    def landlock(self, options: ConfineOptions) -> int:
-        """Return the version of Landlock in use, or 0."""
-
-    def compose(
-        self,
-        options: ConfineOptions,
-        subscription: WallSubscription,
-        extra: Iterable[ViewEntry] = (),
-    ) -> ComposedView:
-        """Return the view for a session. Raises RootsdError."""
-
-    def check(self, options: ConfineOptions, view: ComposedView) -> None:
-        """Raise CannotConfine if the system cannot enforce what the options ask for."""
-
-    def rows(
-        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
-    ) -> Iterator[ViewRow]:
-        """Yield the view as lines for people."""
-
-    def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
-        """Return the variables of an agent, with the places that its folders have inside."""
-
-    def explain(self, error: WallSetupFailed) -> CannotConfine:
-        """Return the error for people, with the one command that helps, if one does."""
-
-
-def engine_for(options: ConfineOptions) -> WallKind:
-    """Return the engine that the flags select."""
-    return StaticWall() if Opening.STATIC in options.flags else NamespaceWall()
-
-
 class NamespaceWall:
-    """The engine with namespaces."""
+    """The engine with namespaces, with what people must know about it."""
 
     engine: Engine = NamespaceEngine()
 
@@ -176,7 +140,7 @@ class NamespaceWall:
 
 
 class StaticWall:
-    """The engine without namespaces. `version` is the one of Landlock to use."""
+    """The same for the engine without namespaces. `version` is the one of Landlock to use."""
 
     def __init__(self, version: int | None = None) -> None:
         self._version = landlock.version() if version is None else version
@@ -271,6 +235,14 @@ class StaticWall:
         if view.has_network:
             yield NETWORK_IS_ON
         yield from opened_devices(view.entries)
+
+
+WallKind = NamespaceWall | StaticWall
+
+
+def engine_for(options: ConfineOptions) -> WallKind:
+    """Return the engine that the flags select."""
+    return StaticWall() if Opening.STATIC in options.flags else NamespaceWall()
 
 
 def unshown_git(roots: Iterable[ConfinedRoot], folder: bytes) -> Iterator[str]:

@@ -66,7 +66,7 @@ class ConfineOptions(NamedTuple):
         return self.name or os.path.basename(self.words[0] if self.words else "") or "program"
 
 
-_LISTS = {
+LISTS = {
     "--only": "only",
     "--read": "read",
     "--write": "write",
@@ -83,7 +83,7 @@ _CHOICES: dict[str, type[RevokePolicy | PushPolicy]] = {
     "--on-revoke": RevokePolicy,
     "--push": PushPolicy,
 }
-WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), *_CHOICES)
+WALL_VALUES = (*(flag for flag in LISTS if flag not in _OWN), *_CHOICES)
 
 
 _NO_SOCKETS = "it refuses all sockets of programs outside"
@@ -111,7 +111,7 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
         if flag in _FLAGS and not equals:
             options = options._replace(flags=options.flags | {_FLAGS[flag]})
             continue
-        if flag not in _LISTS and flag not in (*_CHOICES, "--name"):
+        if flag not in LISTS and flag not in (*_CHOICES, "--name"):
             raise ConfineUsageError(f"unknown argument {flag!a}")
         if not equals and words:
             value = words.pop(0)
@@ -172,5 +172,5 @@ def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOption
             raise ConfineUsageError(f"{flag} must be {', '.join(first)} or {last}") from None
         changed[flag.removeprefix("--").replace("-", "_")] = choice
     else:
-        changed[_LISTS[flag]] = (*getattr(options, _LISTS[flag]), value)
+        changed[LISTS[flag]] = (*getattr(options, LISTS[flag]), value)
     return options._replace(**changed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.wall import PushPolicy
-from rootsd.wall.session.options import ConfineOptions, Opening
+from rootsd.wall.session.options import LISTS, ConfineOptions, Opening
 
 # Options that narrow, name, or show something are not among them. `--static` is another way to
 # confine a program.
@@ -19,6 +19,7 @@ _OPENING_FLAGS = (
     Opening.NESTED,
     Opening.NO_PROTECT,
 )
+_OPENING_LISTS = ("--read", "--write", "--keep", "--device")
 
 
 class RefusedByPolicy(RootsdError):
@@ -39,8 +40,4 @@ def _opening_words(options: ConfineOptions) -> Iterator[str]:
     yield from (flag.value for flag in _OPENING_FLAGS if flag in options.flags)
     if options.push is PushPolicy.ALLOW:
         yield "--push allow"
-    lists = {
-        "--read": options.read, "--write": options.write, "--keep": options.keep,
-        "--device": options.device,
-    }  # fmt: skip
-    yield from (word for word, paths in lists.items() if paths)
+    yield from (word for word in _OPENING_LISTS if getattr(options, LISTS[word]))
