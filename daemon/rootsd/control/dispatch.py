@@ -21,6 +21,7 @@ from rootsd.control.routes import (
 )
 from rootsd.control.services import ControlServices
 from rootsd.core.labels import safe_label
+from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.request import ControlRequest
 
 # Import the handlers together with this module, before the daemon gives up rights.
@@ -58,7 +59,12 @@ class Dispatcher:
         return safe_label(command, COMMAND_TEXT_LIMIT) if command else ""
 
     def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
-        """Return the command in `request`, or None if the request decides nothing."""
+        """Return the command in `request`, or None if the request decides nothing.
+
+        A dry run decides nothing.
+        """
+        if getattr(request, "effect", None) is ApplyMode.DRY_RUN:
+            return None
         return self._routes_by_type[type(request)].guarded_command(request)
 
 

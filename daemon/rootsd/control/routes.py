@@ -66,7 +66,8 @@ class RequestContext(Struct, frozen=True):
 class Route(Struct, Generic[R], frozen=True):
     """One type of request and its handler.
 
-    `guarded_command` returns the command in a request, or None if the request decides nothing.
+    `guarded_command` returns the command in a request, or None if the request decides nothing. It
+    is not asked about a dry run.
     `afterwards` runs once the response is sent. `needs_caller` says whether the handler of a query
     needs to know the caller. Some queries belong to a command that the guard allows to agents, but
     records. `recorded_command` returns that command, or an empty text for other queries.
@@ -96,13 +97,19 @@ def query_route(request_type: type[R], answer: Callable[[R], Awaitable[Result]])
 def command_route(
     request_type: type[R],
     answer: Callable[[R, Actor], Awaitable[Result]],
-    guarded_command: Callable[[R], GuardedCommand | None],
+    guarded_command: Callable[[R], GuardedCommand],
 ) -> Route[R]:
-    """Return the route of a request that decides something.
-
-    `guarded_command` may return None for a request that decides nothing, such as a dry run.
-    """
+    """Return the route of a request that decides something, unless it is a dry run."""
     return Route(request_type, lambda request, call: answer(request, call.actor), guarded_command)
+
+
+def plain_route(
+    request_type: type[R],
+    answer: Callable[[R, Actor], Awaitable[Result]],
+    text: Callable[[R], str],
+) -> Route[R]:
+    """Return the route of such a request, with its command as the preview."""
+    return command_route(request_type, answer, lambda request: plain_command(text(request)))
 
 
 def plain_command(text: str) -> GuardedCommand:

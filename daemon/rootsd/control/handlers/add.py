@@ -15,7 +15,7 @@ from anyio import to_thread
 from rootsd.control.items import project_items
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.references import canonical_path, check_name, check_tag
-from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.control.routes import GuardedCommand, Route, plain_command, plain_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
@@ -47,7 +47,11 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
             _add_command,
             needs_caller=lambda request: request.effect is ApplyMode.APPLY,
         ),
-        command_route(AddFoldersRequest, handlers.add_folders, _add_folders_command),
+        plain_route(
+            AddFoldersRequest,
+            handlers.add_folders,
+            lambda r: f"add ({len(r.paths)} folders) --tag {r.tag}",
+        ),
     )
 
 
@@ -164,12 +168,6 @@ def _rename_orders(
 
 def _add_command(request: AddRequest) -> GuardedCommand | None:
     """Return the command to guard. To propose decides nothing, but to name does."""
-    if request.name is None or request.effect is ApplyMode.DRY_RUN:
+    if request.name is None:
         return None
     return plain_command(f"add {request.what} --name {request.name}")
-
-
-def _add_folders_command(request: AddFoldersRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"add ({len(request.paths)} folders) --tag {request.tag}")

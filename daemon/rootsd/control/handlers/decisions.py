@@ -175,10 +175,8 @@ class DecisionHandlers(Handlers):
                     "rootsd scan, when that has ended",
                 )
 
-    def guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
-        """Return the command to guard, with a preview, or None for a dry run."""
-        if request.effect is ApplyMode.DRY_RUN:
-            return None
+    def guarded_command(self, request: DecideRequest) -> GuardedCommand:
+        """Return the command to guard, with a preview."""
         return GuardedCommand(_command_text(request), partial(self._preview, request))
 
     async def _preview(self, request: DecideRequest) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.routes import Route, plain_route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import FocusRecord
@@ -25,7 +25,7 @@ class UnknownTag(UnknownProject):
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     handlers = FocusHandlers(services)
-    return query_route(FocusQuery, handlers.focus), command_route(
+    return query_route(FocusQuery, handlers.focus), plain_route(
         SetFocusRequest, handlers.set_focus, _focus_command
     )
 
@@ -82,8 +82,6 @@ class FocusHandlers(Handlers):
         )
 
 
-def _focus_command(request: SetFocusRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
+def _focus_command(request: SetFocusRequest) -> str:
     what = "--clear" if request.tag is None else request.tag
-    return plain_command(f"focus {what}" + (" --now" if request.reach is FocusTarget.ALL else ""))
+    return f"focus {what}" + (" --now" if request.reach is FocusTarget.ALL else "")

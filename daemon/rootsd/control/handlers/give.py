@@ -47,9 +47,7 @@ class GiveHandlers(Handlers):
         return GivenReport(folder=request.folder, problems=problems)
 
 
-def _command(request: GiveRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
+def _command(request: GiveRequest) -> GuardedCommand:
     words = shlex.join(("give", *request.paths, "--to", request.id))
 
     async def preview() -> Sequence[str]:

@@ -12,12 +12,11 @@ from typing import Any
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import (
     COMMAND_TEXT_LIMIT,
-    GuardedCommand,
     RequestContext,
     Result,
     Route,
-    command_route,
     plain_command,
+    plain_route,
     query_route,
 )
 from rootsd.control.services import ControlServices, Handlers
@@ -46,14 +45,20 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     handlers = GuardHandlers(services)
     return (
         query_route(GuardQuery, handlers.guard),
-        command_route(SetGuardRequest, handlers.set_guard, _guard_command),
-        command_route(AllowProgramsRequest, handlers.allow, _allow_command),
-        command_route(DisallowProgramsRequest, handlers.disallow, _disallow_command),
+        plain_route(SetGuardRequest, handlers.set_guard, lambda r: f"guard {r.guard.value}"),
+        plain_route(
+            AllowProgramsRequest, handlers.allow, lambda r: f"guard allow {' '.join(r.programs)}"
+        ),
+        plain_route(
+            DisallowProgramsRequest,
+            handlers.disallow,
+            lambda r: f"guard disallow {' '.join(r.programs)}",
+        ),
         query_route(IntroduceRequest, handlers.introduce),
         Route(
             RemoteCommandRequest,
             handlers.remote_command,
-            _remote_command,
+            lambda request: plain_command(request.command),
             needs_caller=lambda request: request.effect is ApplyMode.DRY_RUN,
         ),
     )
@@ -126,23 +131,5 @@ class GuardHandlers(Handlers):
         )
 
 
-def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"guard {request.guard.value}")
-
-
-def _allow_command(request: AllowProgramsRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"guard allow {' '.join(request.programs)}")
-
-
-def _disallow_command(request: DisallowProgramsRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"guard disallow {' '.join(request.programs)}")
-
-
-def _remote_command(request: RemoteCommandRequest) -> GuardedCommand | None:
-    return None if request.effect is ApplyMode.DRY_RUN else plain_command(request.command)
+def _text(verb: str, programs: Iterable[str]) -> str:
+    return f"guard {verb} {' '.join(programs)}"

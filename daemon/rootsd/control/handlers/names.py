@@ -16,7 +16,7 @@ from rootsd.control.references import (
     check_tag,
     reference_to,
 )
-from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.control.routes import Route, plain_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND
 from rootsd.core.catalog import Catalog
@@ -33,8 +33,9 @@ _MAX_CHOICES = 20
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     handlers = NameHandlers(services)
-    return command_route(RenameRequest, handlers.rename, _rename_command), command_route(
-        TagRequest, handlers.tag, _tag_command
+    return (
+        plain_route(RenameRequest, handlers.rename, lambda r: f"rename {r.ref} {r.name}"),
+        plain_route(TagRequest, handlers.tag, _tag_command),
     )
 
 
@@ -108,14 +109,6 @@ class NameHandlers(Handlers):
         return result
 
 
-def _rename_command(request: RenameRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"rename {request.ref} {request.name}")
-
-
-def _tag_command(request: TagRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
+def _tag_command(request: TagRequest) -> str:
     off = [word for tag in request.off for word in ("--rm", tag)]
-    return plain_command(" ".join(("tag", *request.refs, *request.on, *off)))
+    return " ".join(("tag", *request.refs, *request.on, *off))

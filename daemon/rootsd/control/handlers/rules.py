@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from rootsd.control.confirmation import refuse_unconfirmed
 from rootsd.control.items import project_items
-from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.routes import Route, plain_route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
@@ -41,8 +41,8 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     handlers = RuleHandlers(services)
     return (
         query_route(RulesQuery, handlers.listing),
-        command_route(AddRuleRequest, handlers.add, _add_command),
-        command_route(RemoveRuleRequest, handlers.remove, _remove_command),
+        plain_route(AddRuleRequest, handlers.add, _add_command),
+        plain_route(RemoveRuleRequest, handlers.remove, lambda r: f"rule rm {r.number}"),
     )
 
 
@@ -181,17 +181,9 @@ class RuleHandlers(Handlers):
             ) from error
 
 
-def _add_command(request: AddRuleRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
+def _add_command(request: AddRuleRequest) -> str:
     word = "approve" if request.verdict is Verdict.APPROVED else "deny"
-    return plain_command(f"rule add {word} {request.pattern}")
-
-
-def _remove_command(request: RemoveRuleRequest) -> GuardedCommand | None:
-    if request.effect is ApplyMode.DRY_RUN:
-        return None
-    return plain_command(f"rule rm {request.number}")
+    return f"rule add {word} {request.pattern}"
 
 
 def _existing_rule(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:

@@ -164,10 +164,8 @@ class UndoHandlers(Handlers):
                 raise UnknownEvent(f"there is no event {seq} in the log", "rootsd log")
         return plan_undo(targets, self.services.archive.events())
 
-    def guarded_command(self, request: UndoRequest) -> GuardedCommand | None:
-        """Return the command to guard, with a preview, or None for a dry run."""
-        if request.effect is ApplyMode.DRY_RUN:
-            return None
+    def guarded_command(self, request: UndoRequest) -> GuardedCommand:
+        """Return the command to guard, with a preview."""
         words = "undo" if request.seq is None else f"undo {request.seq}"
         return GuardedCommand(words, partial(self._preview, request))
 
