@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from psutil import STATUS_STOPPED, Process
 
 import rootsd
 from rootsd.core.access import Access
@@ -359,8 +360,24 @@ def started_with_a_link(link: Path) -> tuple[subprocess.Popen[bytes], int]:
     )  # fmt: skip
     assert front.stdout is not None
     assert front.stdout.readline() == b"linked\n"
-    children = Path(f"/proc/{front.pid}/task/{front.pid}/children").read_text().split()
-    return front, int(children[1])  # between the relay for git and the waiter
+    return front, int(children_of(front)[0])  # before the waiter
+
+
+def children_of(front: subprocess.Popen[bytes]) -> list[str]:
+    return Path(f"/proc/{front.pid}/task/{front.pid}/children").read_text().split()
+
+
+def test_the_relay_for_git_runs_before_the_front_stops_and_cannot_start_it(
+    root: ConfinedRoot,
+) -> None:
+    front, _ = started_with_a_link(repository_of(root))
+    with front:
+        assert len(children_of(front)) == 2, "the control: the warden and the waiter"
+        front.send_signal(signal.SIGTSTP)
+        until(lambda: Process(front.pid).status() == STATUS_STOPPED)
+        assert len(children_of(front)) == 3
+        front.send_signal(signal.SIGCONT)
+        front.communicate()
 
 
 @pytest.mark.parametrize("victim", ["front", "warden"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -23,7 +24,7 @@ from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.session import git_inside
-from rootsd.wall.session.push_relay import PushRelay, start_relay
+from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import NO, YES, Asked
 from support.polling import until
 
@@ -46,9 +47,14 @@ class Relayed:
         self.started = folder / "started"
         self.relay = self._start()
 
-    def _start(self) -> PushRelay:
+    def prepare(self) -> PushRelay:
         state = os.fsencode(self.folder)
-        return start_relay(state, state + b"/origins.json", self._push, self._asked)
+        return PushRelay(state, state + b"/origins.json", self._push, self._asked)
+
+    def _start(self) -> PushRelay:
+        relay = self.prepare()
+        relay.start()
+        return relay
 
     def restart(self) -> None:
         """Start a second session, which has the memory of the first."""
@@ -157,6 +163,31 @@ def test_what_git_asks_for_the_origin_runs(
     [words] = relayed.runs
     assert words[-4 - len(protocol) :] == [*protocol, *_PORT, _HOST, command]
     assert {"-a", "-x", "-T", "-oBatchMode=yes", "-oClearAllForwardings=yes"} <= {*words}
+
+
+def test_the_process_starts_with_the_first_request_and_has_the_origins_that_its_owner_found(
+    relayed: Relayed,
+) -> None:
+    root = relayed.root("api", f"ssh://{_HOST}:2222/srv/api.git")
+    relayed.relay.end()
+    relayed.relay = lazy = relayed.prepare()
+    warden, channel = socket.socketpair()
+    with warden, channel:
+        lazy.listener.sendall(to_line(SeenRoots(NewsKind.ABOUT_TO_SHOW, (root,))))
+        lazy.listener.sendall(to_line(SeenRoots(NewsKind.SHOWN, (root,))))
+        warden.send(b"ready")
+        lazy.find_until(channel)
+    assert lazy.listener.recv(1) == ANSWER
+    # What stands there once programs see the root may be theirs.
+    relayed.set_origin(relayed.folder / "api", "ssh://evil.example/srv/api.git")
+    assert select.select(lazy.interest(), (), (), 0)[0] == [], "the control: nothing is asked"
+    assert lazy.pid == 0
+    with relayed.connect():
+        assert select.select(lazy.interest(), (), (), _HANG_GUARD_S)[0]
+        lazy.start()
+    assert lazy.interest() == ()
+    assert relayed.ssh(*_PORT, _HOST, _PUSH) == ("0", "")
+    assert relayed.ssh("evil.example", _PUSH)[0] == "255"
 
 
 _ATTACKS: dict[str, tuple[str, ...]] = {

@@ -20,6 +20,7 @@ from rootsd.wall.kernel.supervision import CellOptions
 from rootsd.wall.kernel.warden import (
     EnforcedView,
     FollowRoots,
+    ServeUntil,
     Warden,
     WardenSettings,
     start_warden,
@@ -36,10 +37,11 @@ class Engine(ABC):
         settings: WardenSettings,
         roots: Iterable[ConfinedRoot],
         follow: FollowRoots | None = None,
+        serve_until: ServeUntil | None = None,
     ) -> Warden:
         """Fork a warden that shows `roots`. See `start_warden`. Raises WallSetupFailed."""
         make_view = partial(self.make_view, owner=os.getpid())
-        return start_warden(make_view, settings, roots, follow)
+        return start_warden(make_view, settings, roots, follow, serve_until)
 
     @abstractmethod
     def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:

@@ -130,6 +130,8 @@ The copy is a name in the folder `GIVEN` of the wall.
 """
 FollowRoots = Callable[[SetRoots, ProgramPause, GiveFile], WardenFeed]
 """Makes the feed of a warden. The feed sets the roots, stops the programs, and gives files."""
+ServeUntil = Callable[[socket.socket], None]
+"""Serves the listener of a warden (see `root_news`), until a channel is readable."""
 GIVEN = b"/given"
 """The folder, in that of a wall, with copies of files that a person has given to its programs."""
 
@@ -302,6 +304,7 @@ def start_warden(
     settings: WardenSettings,
     roots: Iterable[ConfinedRoot] = (),
     follow: FollowRoots | None = None,
+    serve_until: ServeUntil | None = None,
 ) -> Warden:
     """Fork a warden that shows `roots`, and return when it is ready.
 
@@ -323,6 +326,8 @@ def start_warden(
             os._exit(1)
     theirs.close()
     os.close(held_by_warden)
+    if serve_until is not None:
+        serve_until(ours)
     message, fds, _, _ = socket.recv_fds(ours, _MAX_START_MESSAGE, _MAX_GATES)
     if not message.startswith(_READY):
         ours.close()

@@ -60,7 +60,7 @@ from rootsd.wall.session.options import (
     parse_arguments,
     scope_of,
 )
-from rootsd.wall.session.push_relay import PushRelay, start_relay
+from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import Asked
 from rootsd.wall.session.required_wall import refuse_opening
 from rootsd.wall.session.running_walls import claim
@@ -177,7 +177,9 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     without = _disabled_layers(options)
     settings = _warden_settings(view, denied, without)
     folder = _claim_folder(options.label)
-    relay = _start_relay(view, roots, folder[0], ())
+    relay = _relay_for(view, roots, folder[0], ())
+    if relay is not None:
+        relay.start()  # the proxy has no time for it
     warden = _start(kind, settings, roots, None, folder, relay)
     return OwnedWall(options.label, kind, view, warden, subscription, without, relay)
 
@@ -235,7 +237,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     settings = _warden_settings(view, denied, _disabled_layers(options))
     folder = _claim_folder(options.label)
     # In a pipeline, another program may read the keys, and with them an answer.
-    relay = _start_relay(view, roots, folder[0], () if is_in_pipeline() else terminals())
+    relay = _relay_for(view, roots, folder[0], () if is_in_pipeline() else terminals())
     warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)
@@ -275,13 +277,13 @@ def _known_origins() -> bytes:
     return os.path.dirname(walls_folder()) + _ORIGINS
 
 
-def _start_relay(
+def _relay_for(
     view: ComposedView,
     roots: Iterable[ConfinedRoot],
     folder: bytes,
     own: tuple[int, ...],
 ) -> PushRelay | None:
-    """Start the relay for git, if the view has one. `own` are the terminals to ask on.
+    """Return the relay for git, if the view has one. `own` are the terminals to ask on.
 
     Without one, programs can still write settings that a later relay would read.
     """
@@ -292,7 +294,7 @@ def _start_relay(
         return None
     asked = Asked.PERSON if own else Asked.NOBODY
     try:
-        return start_relay(folder, _known_origins(), view.push, asked, view.writable())
+        return PushRelay(folder, _known_origins(), view.push, asked, view.writable())
     except OSError as error:
         raise CannotConfine(f"git cannot be served: {error.strerror}", "--push off") from error
 
@@ -316,7 +318,7 @@ def _start(
         if settings.has_new_worktrees:
             entries = (*settings.entries, *worktree_entries(folder))
             settings = settings._replace(entries=entries)
-        return kind.engine.start(settings, roots, follow)
+        return kind.engine.start(settings, roots, follow, relay.find_until if relay else None)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
     finally:
@@ -424,10 +426,9 @@ def _run_program(
         return [] if Opening.QUIET in options.flags else describe_news(each, start)
 
     if user is None:
-        status = wait_with_news(waiter, news, lambda each: print_lines(describe(each)))
+        status = wait_with_news(waiter, news, lambda each: print_lines(describe(each)), relay)
     else:
-        questions = None if relay is None else relay.questions()
-        status = TerminalFront(ours, waiter, user, use, news, describe, questions).run()
+        status = TerminalFront(ours, waiter, user, use, news, describe, relay).run()
     _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
     return status
 

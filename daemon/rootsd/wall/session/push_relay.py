@@ -2,18 +2,23 @@
 
 The relay is a process outside, a child of the wall's owner. `relay_loop` is what it does. The
 owner shows its questions on the person's terminal, and prints at the end what was refused.
+
+A process takes 4 MB, and most programs never push. So the owner itself finds the origins of the
+first roots, and starts the process when something else is asked of the relay.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import socket
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import text_of
@@ -24,21 +29,84 @@ from rootsd.wall.session.relay_questions import MAX_PACKET, QUESTION, Asked, Rel
 from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
+if TYPE_CHECKING:
+    from rootsd.wall.session.relay_loop import Relay
+
 _SOCKET = b"/push"
 _NAME = b"rootsd-push"
 _MAX_WAITING = 64
 
 
-class PushRelay(NamedTuple):
-    """A running relay, as its owner sees it. The warden gets the `listener`."""
+class PushRelay:
+    """The relay, as its owner sees it.
 
-    pid: int
-    channel: socket.socket
-    listener: socket.socket
-    entry: ViewEntry
+    The warden gets the `listener`, programs the `entry`, and the person what the `channel` asks.
+    """
+
+    def __init__(
+        self,
+        folder: bytes,
+        record: bytes,
+        push: PushPolicy,
+        asked: Asked,
+        writable: Iterable[bytes] = (),
+    ) -> None:
+        """Make a relay without a process. Its socket is in the private `folder` of the wall.
+
+        `record` is the file with the known origins. `writable` are the folders that programs may
+        write and that are no roots. Raises OSError.
+        """
+        self.pid = 0
+        """The process, or 0 before its start."""
+        self._is_started = False
+        place = folder + _SOCKET
+        self.entry = ViewEntry(socket_inside(), ViewEntryKind.SOCKET, "git push and fetch", place)
+        self._clients = listen_for_requests(place, _MAX_WAITING)
+        self.channel, self._owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener, self._news = socket.socketpair()
+        self._settings = record, push, asked, frozenset(writable)
+
+    @cached_property
+    def _relay(self) -> Relay:
+        # Loaded here, because the warden works meanwhile.
+        from rootsd.wall.session.relay_loop import Relay  # noqa: PLC0415
+
+        return Relay(self._clients, self._owner, self._news, *self._settings)
+
+    def find_until(self, other: socket.socket) -> None:
+        """Find the origins of roots that programs do not see yet, until `other` is readable."""
+        if self._is_started:  # the process does that
+            return
+        poll = select.poll()
+        for each in (other, self._news):
+            poll.register(each, select.POLLIN)
+        while self._news.fileno() in dict(poll.poll()):
+            self._relay.take_news()
+
+    def interest(self) -> tuple[int, ...]:
+        """Return the descriptors of which one is readable when the process must start."""
+        return () if self._is_started else (self._clients.fileno(), self._news.fileno())
+
+    def start(self) -> None:
+        """Start the process, unless it was started."""
+        if self._is_started:
+            return
+        self._is_started = True  # a handler of a signal may come here, too
+        relay = self._relay
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                # Else, a search for garbage takes a copy of all that the owner has loaded.
+                gc.freeze()
+                _leave_owner(self._clients, self._owner, self._news)
+                relay.serve()
+            finally:
+                os._exit(0)
+        self._close_inner()
 
     def end(self) -> list[str]:
         """End the relay, and return sentences about what it refused."""
+        self._close_inner()
         found = bytearray()
         with suppress(OSError):
             self.channel.settimeout(None)
@@ -54,43 +122,14 @@ class PushRelay(NamedTuple):
         """Return the questions for the person."""
         return RelayQuestions(self.channel)
 
+    def _close_inner(self) -> None:
+        for each in (self._clients, self._owner, self._news):
+            each.close()
+
 
 def socket_inside() -> bytes:
     """Return where programs find the relay."""
     return b"/run/user/%d/%s" % (os.geteuid(), _NAME)
-
-
-def start_relay(
-    folder: bytes,
-    record: bytes,
-    push: PushPolicy,
-    asked: Asked,
-    writable: Iterable[bytes] = (),
-) -> PushRelay:
-    """Fork a relay. Its socket is in the private `folder` of the wall. Raises OSError.
-
-    `record` is the file with the known origins. `writable` are the folders that programs may write
-    and that are no roots.
-    """
-    place = folder + _SOCKET
-    clients = listen_for_requests(place, _MAX_WAITING)
-    ours, owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener, news = socket.socketpair()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            gc.freeze()  # else, a search for garbage takes a copy of all that the owner has loaded
-            _leave_owner(clients, owner, news)
-            # Not earlier, because the owner needs none of it, and must start fast.
-            from rootsd.wall.session.relay_loop import Relay  # noqa: PLC0415
-
-            Relay(clients, owner, news, record, push, asked, frozenset(writable)).serve()
-        finally:
-            os._exit(0)
-    for each in (clients, owner, news):
-        each.close()
-    entry = ViewEntry(socket_inside(), ViewEntryKind.SOCKET, "git push and fetch", place)
-    return PushRelay(pid, ours, listener, entry)
 
 
 def _leave_owner(*channels: socket.socket) -> None:
@@ -99,6 +138,7 @@ def _leave_owner(*channels: socket.socket) -> None:
     # A session of its own: no key of the terminal reaches it, and ssh finds no terminal to ask on.
     os.setsid()
     let_go((0, 1, 2))
+    signal.set_wakeup_fd(-1)  # the owner's pipe is closed here
     close_all_except(0, 1, 2, *(each.fileno() for each in channels))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     set_process_option(ProcessOption.PARENT_DEATH_SIGNAL, signal.SIGTERM)

@@ -133,7 +133,7 @@ class Relay:
         while True:
             ready = self._poll()
             if self._news.fileno() in ready:
-                self._take_news()
+                self.take_news()
             if self._owner.fileno() in ready and not self._take_answer():
                 return
             for client in [*self._clients]:
@@ -178,7 +178,8 @@ class Relay:
 
     # Roots
 
-    def _take_news(self) -> None:
+    def take_news(self) -> None:
+        """Take what the warden tells, which must be readable."""
         data = b""
         try:
             data = self._news.recv(_CHUNK)

@@ -52,6 +52,7 @@ from rootsd.wall.kernel.supervision import (
 )
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
+from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import NO, YES, RelayQuestions
 from rootsd.wall.session.user_terminal import UserTerminal, read_now, write_now
 
@@ -87,17 +88,20 @@ DescribeNews = Callable[[PauseNews | RootNews], Iterable[str]]
 
 def wait_for(waiter: int) -> int:
     """Wait for a program without a terminal, forward signals to it, and return its status."""
-    _forward_signals(_SignalForwarder(waiter, None))
+    _forward_signals(_SignalForwarder(waiter))
     return _status_of(waiter)
 
 
 def wait_with_news(
-    waiter: int, news: WardenNews, tell: Callable[[PauseNews | RootNews], None]
+    waiter: int,
+    news: WardenNews,
+    tell: Callable[[PauseNews | RootNews], None],
+    relay: PushRelay | None,
 ) -> int:
-    """Do the same, and call `tell` with the news of the warden."""
-    forwarder = _SignalForwarder(waiter, news)
+    """Do the same, call `tell` with the news of the warden, and start the relay when needed."""
+    forwarder = _SignalForwarder(waiter, news, relay)
     _forward_signals(forwarder)
-    _follow_news(waiter, news, tell, forwarder)
+    _follow_news(waiter, news, tell, forwarder, relay)
     return _status_of(waiter)
 
 
@@ -114,9 +118,12 @@ def _status_of(waiter: int) -> int:
 class _SignalForwarder:
     """Forwards the signals of this process to the waiter, as soon as the program can obey."""
 
-    def __init__(self, waiter: int, news: WardenNews | None) -> None:
+    def __init__(
+        self, waiter: int, news: WardenNews | None = None, relay: PushRelay | None = None
+    ) -> None:
         self._waiter = waiter
         self._news = news
+        self._relay = relay
         self._held: list[int] = []
 
     def forward(self, number: int, _: object = None) -> None:
@@ -125,6 +132,7 @@ class _SignalForwarder:
             self._held.append(number)
             self._news.let_run()
         elif number == signal.SIGTSTP:
+            _start_relay(self._relay)
             _stop_both(self._waiter)
         else:
             send_signal(self._waiter, number)
@@ -141,21 +149,39 @@ def _follow_news(
     news: WardenNews,
     tell: Callable[[PauseNews | RootNews], None],
     forwarder: _SignalForwarder,
+    relay: PushRelay | None,
 ) -> None:
     """Tell the news of the warden until the waiter has ended."""
     ended = os.pidfd_open(waiter)
-    poll = select.poll()
-    for fd in (ended, news.fileno()):
-        poll.register(fd, select.POLLIN)
-    while ended not in (ready := dict(poll.poll())):
+    while ended not in (ready := _poll((ended, news.fileno(), *_interest(relay)))):
         for each in news.take():
             tell(each)
-        if news.fileno() < 0:
-            for fd in ready:
-                poll.unregister(fd)
+        if not ready.keys().isdisjoint(_interest(relay)):
+            _start_relay(relay)
         if news.state is PauseState.RUNNING:
             forwarder.release()
     os.close(ended)
+
+
+def _poll(fds: Iterable[int]) -> dict[int, int]:
+    poll = select.poll()
+    for fd in fds:
+        if fd >= 0:
+            poll.register(fd, select.POLLIN)
+    return dict(poll.poll())
+
+
+def _interest(relay: PushRelay | None) -> tuple[int, ...]:
+    return () if relay is None else relay.interest()
+
+
+def _start_relay(relay: PushRelay | None) -> None:
+    """Start the relay when something is asked of it, or before this process stops.
+
+    A stopped process could not, and the warden would wait for it.
+    """
+    if relay is not None:
+        relay.start()
 
 
 class TerminalFront:
@@ -169,13 +195,14 @@ class TerminalFront:
         use: TerminalUse,
         news: WardenNews,
         describe: DescribeNews,
-        questions: RelayQuestions | None = None,
+        relay: PushRelay | None,
     ) -> None:
         """Take the end of the channel of `CellOptions`, and the `use` that is in there.
 
-        The `questions` are shown while the keys come to this process.
+        The questions of the `relay` are shown while the keys come to this process.
         """
-        self._questions = questions
+        self._relay = relay
+        self._questions = None if relay is None else relay.questions()
         self._answer: bytearray | None = None  # what was typed after a question
         self._news = news
         self._screen = ScreenUse()
@@ -225,6 +252,8 @@ class TerminalFront:
             self._take_signals()
         if self._channel.fileno() in ready:
             self._take_event()
+        if not ready.keys().isdisjoint(_interest(self._relay)):
+            _start_relay(self._relay)
         if self._questions is not None and self._questions.fileno() in ready:
             self._take_question(self._questions)
         if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
@@ -235,7 +264,7 @@ class TerminalFront:
 
     def _poll(self, woken: int) -> dict[int, int]:
         poll = select.poll()
-        for fd in (self._channel.fileno(), woken, self._news.fileno()):
+        for fd in (self._channel.fileno(), woken, self._news.fileno(), *_interest(self._relay)):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         is_asked = self._questions is not None and self._questions.fileno() >= 0
@@ -425,6 +454,7 @@ class TerminalFront:
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop like the program did, until the shell continues this process."""
+        _start_relay(self._relay)
         self._read_rest()
         self._write()
         self._give_back()
