@@ -48,6 +48,7 @@ from rootsd.wall.git.index import CheckoutIndex, common_directory_of, index_in, 
 from rootsd.wall.git.named_files import NamedFiles, named_by_own_settings
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
+from rootsd.wall.git.wall_folders import names_in
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 _OBJECTS, _REFS = b"objects", b"refs"
@@ -498,13 +499,3 @@ def _programs_of(own: bytes) -> list[str]:
 def _is_hook(own: bytes, name: bytes) -> bool:
     path = own + b"/hooks/" + name
     return not name.endswith(b".sample") and os.access(path, os.X_OK) and not os.path.isdir(path)
-
-
-def names_in(folder: bytes, limit: int | None = None) -> list[bytes]:
-    """Return the names in a folder, sorted; none if it cannot be read.
-
-    A program can make a million, and a revoke waits. So it takes a `limit`, at which it stops.
-    """
-    with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in islice(entries, limit))
-    return []

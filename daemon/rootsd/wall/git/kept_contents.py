@@ -11,8 +11,9 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from rootsd.wall.git.facts import Fact, FactKind, names_in
+from rootsd.wall.git.facts import Fact, FactKind
 from rootsd.wall.git.tool_files import digest, digest_of
+from rootsd.wall.git.wall_folders import names_in
 from rootsd.wall.system_calls import closing, open_path
 
 _CONTENTS = b"/changes/contents/"

@@ -18,7 +18,8 @@ from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, named_directory
 from rootsd.wall.git.directories import WORKTREES, common_directories, recorded_worktrees
 from rootsd.wall.git.entries import read_below
-from rootsd.wall.git.facts import Fact, FactKind, names_in
+from rootsd.wall.git.facts import Fact, FactKind
+from rootsd.wall.git.wall_folders import names_in
 from rootsd.wall.system_calls import closing, open_path
 
 RUN_PREFIX, LEFT_PREFIX = b"run-", b"left-"

@@ -13,9 +13,6 @@ git's settings and hooks name: the folder of hooks, included settings, and progr
 A worktree that lies in the root, where programs can write, is left out: its own `.git` file could
 name another git directory anyway, and `git worktree remove` must be able to remove its entry.
 
-`shared_git_folder` follows the `.git` of a worktree or submodule. Any program that can write
-the root can write that file. So the git directory must point back to the root.
-
 Every file here may be hostile: reads are bounded, and links are not followed.
 """
 
@@ -27,10 +24,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.paths import contains
-from rootsd.disk.git_pointer import GIT, find_git_directory
-from rootsd.disk.git_settings import worktree_setting
-from rootsd.disk.links import MAX_LINKS, final_path
-from rootsd.disk.reader import REF_CAP, read_small
+from rootsd.disk.git_pointer import GIT
+from rootsd.disk.links import MAX_LINKS
 from rootsd.wall.git.entries import (
     NodeKind,
     git_directories_below,
@@ -113,33 +108,6 @@ def find_protected(
     return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
 
 
-def shared_git_folder(root: bytes) -> bytes | None:
-    """Return the git directory outside `root` that serves it, or None.
-
-    For a worktree, this is the common directory of the repository; for a submodule, its own
-    directory in the main repository. Both must point back to `root`.
-    """
-    try:
-        own = find_git_directory(root)
-        if own is None:
-            return None
-        if os.path.lexists(own + b"/commondir"):
-            return _common_directory(root, own)
-        back = worktree_setting(_read(own + b"/config"))
-        if back is not None and final_path(os.path.join(own, back)) == root:
-            return own
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _common_directory(root: bytes, own: bytes) -> bytes | None:
-    back = os.path.join(own, _read(own + b"/gitdir").strip())
-    common = final_path(os.path.join(own, _read(own + b"/commondir").strip()))
-    points_back = final_path(back) == root + b"/" + GIT
-    return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
-
-
 def _add_git_directory(found: dict[bytes, ProtectedPath], where: _OpenRoot, prefix: bytes) -> None:
     """Add the files of a git directory, and of the submodules and worktrees in it."""
     root, waiting = where.root, [prefix]
@@ -213,9 +181,3 @@ def _add_entry(
     known = found.get(path)
     if known is None or _STRICT.index(known.protection) < _STRICT.index(protection):
         found[path] = ProtectedPath(path, protection, kind)
-
-
-def _read(path: bytes) -> bytes:
-    """Return the beginning of a regular file; empty for anything else."""
-    folder, name = os.path.split(path)
-    return read_small(os.path.join(final_path(folder), name), REF_CAP) or b""

@@ -26,15 +26,7 @@ from rootsd.wall.git import private_worktrees
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
 from rootsd.wall.git.kept_contents import keep_contents
 from rootsd.wall.git.named_files import NamedFiles, named_by_git
-from rootsd.wall.git.session_peers import (
-    CHANGES,
-    START,
-    FolderId,
-    Peers,
-    SessionState,
-    note_end,
-    program_of,
-)
+from rootsd.wall.git.session_peers import FolderId, Peers, SessionState, note_end
 from rootsd.wall.git.session_report import (
     Finding,
     SessionEnd,
@@ -44,6 +36,7 @@ from rootsd.wall.git.session_report import (
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.taken_away import is_removable, make_link, still_holds, take_away
 from rootsd.wall.git.tool_files import RUN_BY_HOOKS
+from rootsd.wall.git.wall_folders import CHANGES, START, program_of
 from rootsd.wall.system_calls import open_path
 
 _ONLY_LAST = (FactKind.TOOL_FILE, *OF_SETTINGS)  # an earlier fact about the path is void

@@ -8,19 +8,17 @@ programs see, and, in `ended`, of the last moment in which they saw other roots.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.core.record import Text
-from rootsd.wall.git.facts import Fact, names_in
+from rootsd.wall.git.facts import Fact
 from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.state_files import read_record, replace_record
+from rootsd.wall.git.wall_folders import CHANGES, START, program_of, wall_folders
 
-CHANGES, START = b"/changes", b"/start.json"
-"""The folder in that of a wall, and the file in it about a session that has not ended."""
 _ENDED = b"/ended"
 _MAX_ENDED = 256
 
@@ -56,24 +54,6 @@ class SessionState(NamedTuple):
     found: tuple[Fact, ...] = ()
     since: Mapping[Text, float] = MappingProxyType({})
     named: Mapping[Text, NamedFiles] = MappingProxyType({})
-
-
-def wall_folders(walls: bytes) -> Iterator[bytes]:
-    """Yield the private folders of all walls."""
-    for name in names_in(walls):
-        for slot in names_in(walls + b"/" + name):
-            if slot.isdigit():
-                yield b"%s/%s/%s" % (walls, name, slot)
-
-
-def has_ended(folder: bytes) -> bool:
-    """Return whether no session of a wall lacks its report."""
-    return not os.path.lexists(folder + CHANGES + START)
-
-
-def program_of(folder: bytes) -> str:
-    """Return the name of the sessions of a wall."""
-    return safe_label(os.path.basename(os.path.dirname(folder)))
 
 
 def note_end(folder: bytes, roots: Iterable[bytes], now: float) -> None:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.record import Text
-from rootsd.wall.git.facts import Fact, FactKind, describe, names_in
+from rootsd.wall.git.facts import Fact, FactKind, describe
 from rootsd.wall.git.kept_contents import forget_contents
-from rootsd.wall.git.session_peers import CHANGES, START
 from rootsd.wall.git.state_files import read_record
 from rootsd.wall.git.taken_away import still_holds
+from rootsd.wall.git.wall_folders import CHANGES, START, names_in
 
 _MAX_NAMED, _MAX_OF_A_KIND = 8, 16
 _OF_TOOLS = (FactKind.TOOL_FILE, FactKind.UNREAD_TOOLS)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from rootsd.wall.git.facts import Fact, FactKind, describe
 from rootsd.wall.git.kept_contents import kept_content, read_content
 from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_peers import CHANGES, START, program_of, wall_folders
 from rootsd.wall.git.session_report import (
     SessionEnd,
     SessionReport,
@@ -28,10 +27,8 @@ from rootsd.wall.git.session_report import (
 )
 from rootsd.wall.git.state_files import replace_record
 from rootsd.wall.git.taken_away import put_back_fact, still_holds
+from rootsd.wall.git.wall_folders import CHANGES, LOCK, START, program_of, wall_folders
 from rootsd.wall.system_calls import closing
-
-LOCK = b"/lock"
-"""The name of the lock in a wall's folder, which its warden holds."""
 
 
 def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:

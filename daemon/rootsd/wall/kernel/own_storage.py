@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from rootsd.wall.git.private_worktrees import RUN_PREFIX, flat_name
-from rootsd.wall.git.session_peers import has_ended
+from rootsd.wall.git.wall_folders import has_ended
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.skeleton import NO_PRIVILEGES, OPEN_TO_ALL
 from rootsd.wall.system_calls import (

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rootsd.core.mount_plan import DesiredMount, FolderIdentity, MountPurpose
 from rootsd.disk.inode import birth_time_ns_fd, file_handle
-from rootsd.wall.git.protected import shared_git_folder
+from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.system_calls import closing, open_below, open_path
 
 

@@ -39,10 +39,10 @@ from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_line, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.git.facts import Fact, FactKind
-from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_report import SessionEnd, reports_of
 from rootsd.wall.git.session_reports import conclude_unfinished
+from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.kernel.disk_room import DiskRoom
 from rootsd.wall.kernel.new_worktrees import NewWorktrees
 from rootsd.wall.kernel.orders import (

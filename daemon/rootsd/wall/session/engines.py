@@ -22,7 +22,7 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.paths import contains
 from rootsd.core.wall import PushPolicy, RevokePolicy
-from rootsd.wall.git.protected import shared_git_folder
+from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee

@@ -18,10 +18,8 @@ from typing import NamedTuple
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.places.base_folders import WALLS
-from rootsd.wall.git.facts import names_in
 from rootsd.wall.git.private_worktrees import LEFT_PREFIX, RUN_PREFIX
-from rootsd.wall.git.session_peers import wall_folders
-from rootsd.wall.git.session_reports import LOCK
+from rootsd.wall.git.wall_folders import LOCK, names_in, wall_folders
 from rootsd.wall.kernel.own_storage import (
     CACHES,
     COPIES,

@@ -26,7 +26,8 @@ from rootsd.places.base_folders import walls_folder
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.session_report import SessionEnd
-from rootsd.wall.git.session_reports import LOCK, conclude_killed
+from rootsd.wall.git.session_reports import conclude_killed
+from rootsd.wall.git.wall_folders import LOCK
 from rootsd.wall.kernel.orders import PauseNews, PauseState, RootNews
 from rootsd.wall.kernel.own_storage import KEPT
 from rootsd.wall.kernel.pause import ProgramPause

@@ -24,7 +24,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, contains
 from rootsd.core.record import Text
-from rootsd.wall.git.protected import shared_git_folder
+from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.system_git import GitSetting, settings_in
 from rootsd.wall.kernel.root_news import SeenRoot

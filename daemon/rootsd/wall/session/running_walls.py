@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from rootsd.core.wall import WAITER_NAME
 from rootsd.disk.process_stat import process_stats
-from rootsd.wall.git.session_peers import program_of, wall_folders
-from rootsd.wall.git.session_reports import LOCK
+from rootsd.wall.git.wall_folders import LOCK, program_of, wall_folders
 from rootsd.wall.system_calls import closing
 
 _MAX_DIGITS = 20
