@@ -71,7 +71,14 @@ def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     """Make a folder with a file, which is a root."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("text")
-    return ConfinedRoot(os.fsencode(path), access)
+    return root_at(path, access)
+
+
+def root_at(
+    path: Path, access: Access = Access.READ_WRITE, denied: Iterable[Path] = ()
+) -> ConfinedRoot:
+    """Return the folder at a path as a root."""
+    return ConfinedRoot(bytes(path), access, denied=frozenset(map(bytes, denied)))
 
 
 class Weakness(Enum):

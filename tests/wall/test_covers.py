@@ -16,7 +16,7 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.sizes import Sizes
-from support.walls import Wall, Weakness
+from support.walls import Wall, Weakness, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -145,7 +145,7 @@ def test_a_program_cannot_move_a_folder_above_a_denied_project_or_an_inner_root(
 ) -> None:
     """After the next change, a mask or an access would be at the old path."""
     (folder / "a" / "inner").mkdir(parents=True)
-    inner = ConfinedRoot(os.fsencode(folder / "a" / "inner"), Access.READ)
+    inner = root_at(folder / "a" / "inner", Access.READ)
     wall.order(OrderKind.ADD, inner)
     moves = [
         f"os.rename('{folder}/{name}', '{folder}/moved-{name}')" for name in ("a", "packages")
@@ -166,7 +166,7 @@ def test_a_folder_created_again_outside_is_protected_again_and_a_root_inside_sur
 ) -> None:
     (folder / "inner").mkdir()
     (folder / "inner" / "file").write_text("text")
-    wall.order(OrderKind.ADD, ConfinedRoot(os.fsencode(folder / "inner"), Access.READ_WRITE))
+    wall.order(OrderKind.ADD, root_at(folder / "inner"))
     (folder / ".husky").rename(folder / "old")
     (folder / ".husky").mkdir()
     until(lambda: wall.error_of(f"os.utime('{folder}/.husky')") == "EROFS")

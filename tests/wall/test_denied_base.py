@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
@@ -65,7 +64,7 @@ def make_wall(tmp_path: Path, home: Path) -> Iterator[MakeWall]:
 def root_at(path: Path) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("root")
-    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
+    return root_at(path)
 
 
 def is_read(wall: Wall, path: Path) -> bool:

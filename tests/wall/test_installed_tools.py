@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
-from support.walls import Wall
+from support.walls import Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -157,7 +156,7 @@ def case(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
     (home / ".npm-global/lib").mkdir(parents=True)
     folder.mkdir()
     tool.make(folder)
-    root = ConfinedRoot(os.fsencode(folder), Access.READ_WRITE)
+    root = root_at(folder)
     program = os.fsencode(place_of(request.param))
     entries = [ViewEntry(program, ViewEntryKind.READ, "the tool")]
     own = entries[program.startswith(b"/usr/") :]

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git import named_files, system_git
 from rootsd.wall.git.facts import FactKind, find_facts
@@ -21,7 +19,7 @@ from rootsd.wall.git.session_reports import conclude_killed, read_reports
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
-from support.walls import Wall
+from support.walls import Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -245,7 +243,7 @@ class World:
     def wall(self, protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED) -> Wall:
         places = sorted(self.places.iterdir())
         return Wall(
-            self.walls / "agent" / "0", self.home, [root(each) for each in places],
+            self.walls / "agent" / "0", self.home, [root_at(each) for each in places],
             protection=protection,
         )  # fmt: skip
 
@@ -278,10 +276,6 @@ class World:
 
     def reports(self) -> list[SessionReport]:
         return read_reports(os.fsencode(self.walls))
-
-
-def root(path: Path) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 @pytest.fixture
@@ -335,16 +329,16 @@ def test_a_root_that_appears_later_protects_what_it_names_in_another(world: Worl
     names = ["a folder in another root"]
     world.make(names)
     other, late = world.places / "other", world.places / "n0"
-    with Wall(world.walls / "agent" / "0", world.home, [root(other)]) as wall:
+    with Wall(world.walls / "agent" / "0", world.home, [root_at(other)]) as wall:
         append = f"append('{other}/h/pre-commit')"
         assert wall.error_of(append) == ""  # the control
-        wall.order(OrderKind.ADD, root(late))
+        wall.order(OrderKind.ADD, root_at(late))
         assert wall.error_of(append) == "EROFS"
         wall.order(OrderKind.REMOVE, paths=[late])
         git("config", "core.hooksPath", "../other", cwd=late)
         (other / "pre-push").touch()
         assert wall.error_of(f"append('{other}/pre-push')") == ""  # the control
-        wall.order(OrderKind.ADD, root(late))
+        wall.order(OrderKind.ADD, root_at(late))
         assert wall.error_of(f"append('{other}/pre-push')") == "EROFS"
         world.end(wall)
 
@@ -454,7 +448,7 @@ def test_the_settings_of_the_checkout_around_a_root_count(world: World) -> None:
     (inner / "pre-commit").touch()
     git("config", "core.hooksPath", "d0", cwd=main)
     git("config", "core.editor", "vi -S d0/f0", cwd=main)
-    with Wall(world.walls / "agent" / "0", world.home, [root(inner), root(other)]) as wall:
+    with Wall(world.walls / "agent" / "0", world.home, [root_at(inner), root_at(other)]) as wall:
         for name in ("pre-commit", "f0"):
             assert wall.error_of(f"append('{inner}/{name}')") == "EROFS"
         assert wall.error_of(f"append('{other}/f1')") == ""  # the control

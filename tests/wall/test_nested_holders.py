@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
-from support.walls import Wall, Weakness
+from support.walls import Wall, Weakness, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -142,7 +140,7 @@ class Holders:
         self.wall = Wall(
             folder / "state",
             folder / "home",
-            [ConfinedRoot(os.fsencode(root), Access.READ_WRITE)],
+            [root_at(root)],
             without=_NESTED,
             on_revoke=RevokePolicy.KILL,
             weaknesses=weak,

@@ -6,36 +6,33 @@ import os
 import shlex
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.net.unix_socket import address_of
-from rootsd.wall.git.session_reports import read_reports
 from rootsd.wall.kernel import new_worktrees
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.worktree_front import path_inside
 from support.polling import until
 from support.repositories import git, git_output, make_repository
-from support.walls import Refused, Wall
+from support.wall_world import WallWorld
+from support.walls import Refused, Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
 
-class World:
+class World(WallWorld):
     """A checkout that is a root, and what lies beside it."""
 
     def __init__(self, folder: Path) -> None:
-        self.walls = folder / "walls"
-        self.home = folder / "home"
-        self.src = self.home / "src"
-        self.main = make_repository(self.src / "main")
+        super().__init__(folder)
+        self.src = self.main.parent
 
-    def wall(self, *roots: ConfinedRoot, has_new_worktrees: bool = True) -> Wall:
-        shown = roots or (root(self.main),)
-        folder = self.walls / "agent" / "0"
-        return Wall(folder, self.home, shown, has_new_worktrees=has_new_worktrees)
+    def wall(self, *roots: Path | ConfinedRoot, **options: Any) -> Wall:  # noqa: ANN401 - of Wall
+        return super().wall(*roots, **{"has_new_worktrees": True, **options})
 
     def start(self, wall: Wall, command: str) -> None:
         """Start a command of a shell inside, in the checkout."""
@@ -53,10 +50,6 @@ class World:
 
     def beside(self) -> set[str]:
         return {each.name for each in self.src.iterdir()}
-
-
-def root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), access)
 
 
 def ask(wall: Wall, path: Path | str) -> str:
@@ -82,7 +75,7 @@ def test_git_makes_a_worktree_beside_its_checkout_that_works_once_it_is_a_root(
     with world.wall() as wall:
         world.start(wall, "git worktree add -b feature/x ../main-x; echo $?")
         until((tree / "d0" / "f0").exists)
-        wall.order(OrderKind.ADD, root(tree))
+        wall.order(OrderKind.ADD, root_at(tree))
         assert world.wait(wall).splitlines()[-1] == "0"
         assert wall.error_of(f"append('{tree}/.git')") == "EROFS"
         world.start(
@@ -115,9 +108,9 @@ def test_no_request_reaches_another_name_or_an_existing_folder(world: World) -> 
     (world.src / "link").symlink_to(outside)
     (world.src / "main-there").mkdir()
     (world.src / "main-link").symlink_to(outside)
-    roots = [root(each) for each in (world.main, node, plain, tree)]
+    roots = [root_at(each) for each in (world.main, node, plain, tree)]
     before = world.beside()
-    with world.wall(*roots, root(read_only, Access.READ)) as wall:
+    with world.wall(*roots, root_at(read_only, Access.READ)) as wall:
         for name in (
             "other", "bin", "node_modules", "main", "mainx", "main-", "main-\n", "main-x/y",
             "main-x/", "./main-x", "../src/main-x", "link/main-x", "plain-x", "ro-x", "tree-x",
@@ -127,7 +120,7 @@ def test_no_request_reaches_another_name_or_an_existing_folder(world: World) -> 
         for path in (world.home / "main-x", Path("/main-x"), outside / "main-x", "main-x"):
             assert ask(wall, path) != "made"
         assert ask(wall, world.src / "main-x") == "made"  # the control
-        wall.order(OrderKind.SET, root(node), denied=[world.src / "node-x"])
+        wall.order(OrderKind.SET, root_at(node), denied=[world.src / "node-x"])
         assert ask(wall, world.src / "node-x") != "made"
         assert ask(wall, world.src / "main-y") != "made"  # its checkout is gone
     assert world.beside() - {"main-x"} == before
@@ -150,10 +143,7 @@ def test_a_folder_that_is_no_root_at_the_end_is_reported(world: World) -> None:
     with world.wall() as wall:
         assert ask(wall, made) == "made"
         wall.run(f"open('{made}/evil', 'w').close(); s.close()")
-        wall.close()
-        start = world.walls / "agent" / "0" / "changes" / "start.json"
-        until(lambda: not start.exists())
-    [report] = read_reports(os.fsencode(world.walls))
+        [report] = world.end(wall)
     [sentence] = report.sentences()
     assert sentence == (
         f"left by agent: {made} has entries at which rootsd did not look; look at it before you"
@@ -182,9 +172,9 @@ def test_programs_lose_a_folder_that_is_no_root_in_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(new_worktrees, "_MAX_MADE", 2)
-    world.walls.mkdir()
+    world.walls.mkdir(parents=True)
     worktrees = new_worktrees.NewWorktrees(os.fsencode(world.walls))
-    roots = {bytes(world.main): root(world.main)}
+    roots = {bytes(world.main): root_at(world.main)}
     full, empty = world.src / "main-full", world.src / "main-empty"
     for path in (full, empty):
         worktrees._make(bytes(path), roots, ())
@@ -208,7 +198,7 @@ def test_a_worktree_that_is_made_outside_meanwhile_works_once_it_is_a_root(world
         (world.main / "x").touch()
         git("config", "core.editor", "vi -S ./x", cwd=world.main)  # so all is protected again
         until(lambda: wall.error_of(f"append('{world.main}/x')") == "EROFS")
-        wall.order(OrderKind.ADD, root(tree))
+        wall.order(OrderKind.ADD, root_at(tree))
         world.start(wall, "cd ../main-x && git switch -q -c y && git branch --show-current")
         assert world.wait(wall) == "y\n"
 
@@ -217,10 +207,10 @@ def test_a_worktree_that_is_made_outside_meanwhile_works_once_it_is_a_root(world
 def test_git_inside_ends_once_it_is_known_whether_the_worktree_is_a_root(
     world: World, is_published: bool, said: bytes
 ) -> None:
-    world.walls.mkdir()
+    world.walls.mkdir(parents=True)
     folder = os.fsencode(world.walls)
     worktrees = new_worktrees.NewWorktrees(folder)
-    path, roots = bytes(world.src / "main-x"), {bytes(world.main): root(world.main)}
+    path, roots = bytes(world.src / "main-x"), {bytes(world.main): root_at(world.main)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.settimeout(0)
         with address_of(folder + new_worktrees.SOCKET) as address:
@@ -236,7 +226,7 @@ def test_git_inside_ends_once_it_is_known_whether_the_worktree_is_a_root(
         worktrees.tell(roots)
         with pytest.raises(BlockingIOError):
             client.recv(100)
-        roots |= {path: root(world.src / "main-x")} if is_published else {}
+        roots |= {path: root_at(world.src / "main-x")} if is_published else {}
         worktrees.settle(roots, float("inf"))
         worktrees.tell(roots)
         answer = client.recv(200)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from threading import Thread
 
@@ -14,11 +13,11 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import ProtectionPolicy
-from rootsd.wall.git.session_reports import read_reports, running_findings
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, git_output, make_repository
-from support.walls import Wall, Weakness
+from support.wall_world import WallWorld
+from support.walls import Wall, Weakness, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -27,13 +26,11 @@ _NEW_REMOTE = "git remote add new https://example.net/x.git"
 _UPSTREAM = "git config branch.new.remote origin; git config branch.new.merge refs/heads/new"
 
 
-class World:
-    """A repository as a root, and a file of the user outside of it."""
+class World(WallWorld):
+    """A repository with an origin as a root, and a file of the user outside of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.walls = folder / "walls"
-        self.home = folder / "home"
-        self.main = make_repository(self.home / "src" / "main")
+        super().__init__(folder)
         git("branch", "-M", "master", cwd=self.main)
         git("remote", "add", "origin", _ORIGIN, cwd=self.main)
         self.config = self.main / ".git" / "config"
@@ -41,20 +38,9 @@ class World:
         self.victim.write_text("mine")
         self.before = self.config.read_bytes()
 
-    def wall(self, *roots: ConfinedRoot, weaknesses: Iterable[Weakness] = ()) -> Wall:
-        found = roots or (self.root(),)
-        folder = self.walls / "agent" / "0"
-        return Wall(folder, self.home, found, weaknesses=weaknesses)
-
-    def root(self, access: Access = Access.READ_WRITE) -> ConfinedRoot:
-        return ConfinedRoot(os.fsencode(self.main), access)
-
-    def end(self, wall: Wall) -> list[str]:
+    def said(self, wall: Wall) -> list[str]:
         """End a wall, and return what its report says."""
-        wall.close()
-        until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
-        reports = read_reports(os.fsencode(self.walls))
-        return [sentence for report in reports for sentence in report.sentences()]
+        return [sentence for report in self.end(wall) for sentence in report.sentences()]
 
     def outside(self, key: str, file: Path | None = None) -> str:
         """Return what git outside reads."""
@@ -83,8 +69,8 @@ def test_a_change_stays_inside_and_a_harmless_one_reaches_the_file(world: World)
         assert printed == ""
         until(lambda: world.outside("branch.new.merge") == "refs/heads/new")  # while it runs
         assert sh(wall, "git config core.pager; git remote", world.main) == "less\nnew\norigin"
-        until(lambda: "core.pager" in "".join(running_findings(os.fsencode(world.walls))))
-        said = world.end(wall)
+        until(lambda: "core.pager" in "".join(world.running_findings()))
+        said = world.said(wall)
     assert world.config.read_bytes().startswith(world.before)
     assert world.outside("core.pager") == ""
     assert world.outside("remote.new.url") == "https://example.net/x.git"
@@ -99,12 +85,12 @@ def test_the_report_has_one_line_for_each_root_with_keys_and_no_values(world: Wo
     sub = make_repository(world.home / "sub")
     git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
     other = make_repository(world.home / "src" / "other")
-    roots = world.root(), ConfinedRoot(os.fsencode(other), Access.READ_WRITE)
+    roots = root_at(world.main), root_at(other)
     with world.wall(*roots) as wall:
         for folder in (world.main, world.main / "lib", other):
             sh(wall, "git config http.extraHeader secret; git config a.b c", folder)
         sh(wall, "git config --unset-all a.b", other)
-        lines = sorted(world.end(wall))
+        lines = sorted(world.said(wall))
     assert len(lines) == 2
     assert "a.b, http.extraheader, a.b in .git/modules/lib/config, http.extra" in lines[0]
     assert lines[1].endswith(": http.extraheader; to keep one, set it outside")
@@ -130,7 +116,7 @@ def test_what_changed_outside_and_could_run_something_is_reported(world: World, 
         with world.config.open("a") as config:  # at once, as one half of an upstream is reported
             config.write('[branch "y"]\nremote = origin\nmerge = refs/heads/y\n')
         subprocess.run(["sh", "-c", outside], cwd=world.main, check=True)
-        said = [each for each in world.end(wall) if "changed outside" in each]
+        said = [each for each in world.said(wall) if "changed outside" in each]
     [names] = [each.split("moment: ")[1].split("; ")[0].split(", ") for each in said]
     harmful = {"branch.x.remote", "core.fsmonitor", "remote.origin.pushurl"}
     unread = "others that git could not read"
@@ -181,9 +167,9 @@ def test_commands_end_as_outside_and_leave_the_same_harmless_settings(tmp_path: 
         git("branch", "--no-track", "first", cwd=here)
         for key, value in ("user.name", "a"), ("user.email", "a@b"):
             git("config", key, value, cwd=here)
-        root = ConfinedRoot(os.fsencode(here), Access.READ_WRITE)
-        bare = ConfinedRoot(os.fsencode(tmp_path / "home" / "bare.git"), Access.READ_WRITE)
-        libs = ConfinedRoot(os.fsencode(lib), Access.READ)
+        root = root_at(here)
+        bare = root_at(tmp_path / "home" / "bare.git")
+        libs = root_at(lib, Access.READ)
         with Wall(tmp_path / place, tmp_path / "home", [root, bare, libs]) as wall:
             results = []
             for command in _COMMANDS:
@@ -228,7 +214,7 @@ def plant(wall: Wall, world: World) -> None:
 def test_no_setting_that_runs_something_reaches_the_file(world: World) -> None:
     with world.wall() as wall:
         plant(wall, world)
-        [said] = world.end(wall)
+        [said] = world.said(wall)
     assert world.config.read_bytes() == world.before
     for key in _EVIL:
         assert key.lower() in said.lower(), key
@@ -242,7 +228,7 @@ def test_control_git_outside_runs_what_the_rules_refuse(
 ) -> None:
     with world.wall(weaknesses=[weakness] if weakness else []) as wall:
         sh(wall, f"git config core.fsmonitor 'touch {world.home}/ran; false'", world.main)
-        world.end(wall)
+        world.said(wall)
     subprocess.run(["git", "status"], cwd=world.main, check=True, capture_output=True)
     assert (world.home / "ran").exists() is (weakness is not None)
 
@@ -275,7 +261,7 @@ def test_what_is_in_the_place_of_a_copy_reaches_no_file(world: World, what: str)
         both = "readlink .git/config && git config user.note"
         until(lambda: sh(wall, both, world.main).endswith("\noutside"))
         sh(wall, _UPSTREAM, world.main)
-        world.end(wall)
+        world.said(wall)
     assert world.victim.read_text() == "mine"
     assert world.outside("user.note") == "outside"
     assert world.outside("branch.new.remote") == "origin"
@@ -291,7 +277,7 @@ def test_a_lock_in_the_git_directory_leads_nowhere_and_the_rest_is_reported(
         made = lock.format(victim=world.victim)
         assert sh(wall, f"{made} {world.config}.lock", world.main) == ""
         sh(wall, _UPSTREAM, world.main)
-        said = world.end(wall)
+        said = world.said(wall)
     assert world.config.read_bytes() == world.before
     assert world.victim.read_text() == "mine"
     assert "branch.new.merge, branch.new.remote" in "".join(said)
@@ -331,7 +317,7 @@ def test_a_lock_that_a_program_replaces_never_becomes_the_settings(
             sh(wall, _UPSTREAM.replace("new", f"n{number}"), world.main)
             until(lambda: world.outside(f"branch.n{number}.merge"))  # noqa: B023
         wall.run(f"open('{evil}.end', 'w').close(); loop.wait()")
-        world.end(wall)
+        world.said(wall)
     assert world.outside("core.fsmonitor") == ("evil" if is_weak else "")
 
 
@@ -352,7 +338,7 @@ def test_a_file_outside_that_is_no_plain_file_is_not_changed(world: World, kind:
         sh(wall, _UPSTREAM, world.main)
         if kind == "a large file":
             assert wall.error_of(f"append('{world.config}')") == "EROFS"
-        world.end(wall)
+        world.said(wall)
     assert world.config.read_bytes() == before
 
 
@@ -367,13 +353,13 @@ def test_a_change_outside_reaches_the_copy_and_what_differs_in_it_stays(world: W
         wall.run("read('d0/f0')")  # the working directory is no other one
         assert sh(wall, "git config core.filemode", world.main) == "1"
         assert sh(wall, "git config --unset a.outside; git config a.outside", world.main) == "1"
-        [said] = world.end(wall)
+        [said] = world.said(wall)
     assert world.outside("a.outside") == "2"
     assert "a.inside, a.outside, core.filemode;" in said
 
 
 def test_a_change_in_place_by_an_editor_or_another_wall_reaches_the_copy(world: World) -> None:
-    own = world.root()
+    own = root_at(world.main)
     with world.wall() as wall, Wall(world.walls / "x" / "0", world.home, [own]) as other:
         sh(wall, "git config a.b kept", world.main)
         with world.config.open("a") as file:
@@ -385,7 +371,7 @@ def test_a_change_in_place_by_an_editor_or_another_wall_reaches_the_copy(world: 
         until(lambda: sh(wall, "git config branch.new.merge", world.main) == "refs/heads/new")
         assert sh(wall, "git config a.b", world.main) == "kept"
         sh(wall, "git branch new; git branch -D new", world.main)
-        world.end(wall)
+        world.said(wall)
     assert world.outside("branch.new.remote") == ""
     assert world.outside("user.note") == "edited"
 
@@ -419,7 +405,7 @@ def test_two_writers_leave_settings_that_are_whole_and_the_person_loses_nothing(
         until(lambda: sh(wall, "git config outside.n19", world.main) == "1")
         listed = sh(wall, "git config --get-regexp '^branch'", world.main).splitlines()
         wall.run("read('d0/f0')")  # the root was there all the time
-        said = "".join(world.end(wall))
+        said = "".join(world.said(wall))
     assert len(listed) == 40
     for number in range(1, 21):
         assert world.outside(f"outside.n{number - 1}") == "1"
@@ -439,8 +425,8 @@ def test_an_upstream_of_an_existing_branch_stays_also_after_its_branch_was_delet
         until(lambda: world.outside("branch.master.remote") == "")
         sh(wall, "git branch master; git config branch.master.remote fork", world.main)
         sh(wall, "git config branch.master.merge refs/heads/master; git config a.b c", world.main)
-        until(lambda: "a.b" in "".join(running_findings(os.fsencode(world.walls))))
-        [said] = world.end(wall)
+        until(lambda: "a.b" in "".join(world.running_findings()))
+        [said] = world.said(wall)
     assert world.outside("branch.master.remote") == ""
     assert "branch.master.remote" in said
 
@@ -452,7 +438,7 @@ def test_a_new_remote_is_no_upstream_and_one_named_elsewhere_is_no_new_remote(
     with world.wall() as wall:
         sh(wall, f"{_NEW_REMOTE}; git remote add fork https://example.net/y.git", world.main)
         sh(wall, _UPSTREAM.replace("origin", "new"), world.main)
-        [said] = world.end(wall)
+        [said] = world.said(wall)
     assert world.outside("remote.new.url") == "https://example.net/x.git"
     assert world.outside("branch.new.remote") == ""
     assert world.outside("remote.fork.url") == ""
@@ -472,9 +458,9 @@ def test_a_remote_that_a_program_added_is_never_one_from_before_the_session(
             note = "readlink .git/config >/dev/null && git config user.note"
             until(lambda: sh(wall, note, world.main) == str(number))  # noqa: B023
         wall.order(OrderKind.SET)
-        wall.order(OrderKind.SET, world.root())
+        wall.order(OrderKind.SET, root_at(world.main))
         sh(wall, _UPSTREAM.replace("origin", "new"), world.main)
-        said = world.end(wall)
+        said = world.said(wall)
     assert "branch.new.merge, branch.new.remote" in "".join(said)
     assert world.outside("branch.new.remote") == ""
 
@@ -486,7 +472,7 @@ def test_many_changes_are_carried_over_part_by_part(world: World) -> None:
     with world.wall() as wall:
         script = "for n in $(seq 0 39); do git config --remove-section branch.b$n; done"
         sh(wall, f"cp .git/config d0/c; {script}; sed -i /x/d d0/c", world.main)
-        assert world.end(wall) == []
+        assert world.said(wall) == []
     assert "[branch" not in world.config.read_text()
 
 
@@ -496,7 +482,7 @@ def test_a_sparse_checkout_is_carried_over_without_settings_of_a_worktree(world:
         assert sh(wall, "git sparse-checkout set d0", world.main) == ""
         until(lambda: world.outside("core.sparseCheckout") == "true")
         sh(wall, "git config --worktree core.fsmonitor evil", world.main)
-        world.end(wall)
+        world.said(wall)
     assert world.outside("extensions.worktreeConfig") == ""
     assert not apart.exists()  # it had more than a sparse checkout, so it was moved away
     assert git_output("config", "core.sparseCheckoutCone", cwd=world.main) == "true"
@@ -506,7 +492,7 @@ def test_a_sparse_checkout_is_carried_over_without_settings_of_a_worktree(world:
     with world.wall() as wall:
         assert sh(wall, "git sparse-checkout set d0", world.main) == ""
         sh(wall, "git config --worktree core.fsmonitor evil", world.main)
-        world.end(wall)
+        world.said(wall)
     assert world.outside("core.sparseCheckout", apart) == "true"
     assert world.outside("core.fsmonitor", apart) == ""
     assert before != apart.read_bytes()
@@ -520,8 +506,8 @@ def test_a_new_submodule_keeps_its_settings_unless_they_run_something(world: Wor
     for name in ("good", "evil"):
         clone = world.main.parent / name
         git("clone", "-q", world.main, clone)
-        roots.append(ConfinedRoot(os.fsencode(clone), Access.READ_WRITE))
-    sources = (ConfinedRoot(os.fsencode(each), Access.READ) for each in (sub, world.main))
+        roots.append(root_at(clone))
+    sources = (root_at(each, Access.READ) for each in (sub, world.main))
     with world.wall(*roots, *sources) as wall:
         for name in ("good", "evil"):
             said = sh(
@@ -531,7 +517,7 @@ def test_a_new_submodule_keeps_its_settings_unless_they_run_something(world: Wor
             )
             assert said == ""
         sh(wall, "git config core.fsmonitor evil", world.main.parent / "evil" / "lib")
-        said = "".join(world.end(wall))
+        said = "".join(world.said(wall))
     good, evil = (world.main.parent / name for name in ("good", "evil"))
     assert git_output("-C", "lib", "log", "--format=%s", cwd=good) == "one"
     assert git_output("status", "--short", cwd=good) == ""
@@ -550,7 +536,7 @@ def test_settings_of_a_new_submodule_that_lead_elsewhere_are_moved_away(
         sh(wall, f"git init -q --bare {own}; ln -s .. link; git -C {own} config core.bare false;"
            f" git -C {own} config core.worktree {where}", world.main)  # fmt: skip
         assert wall.run(f"result = os.path.exists('{own}/config') and 'yes'") == "yes"
-        world.end(wall)
+        world.said(wall)
     assert not (own / "config").exists()
 
 
@@ -566,12 +552,12 @@ def test_worktrees_and_submodules_change_the_copy_of_their_repository(world: Wor
         assert sh(wall, f"git config a.b 1; {_UPSTREAM}", tree) == ""
         assert sh(wall, "git config a.b", tree) == "1"
         until(lambda: world.outside("branch.new.merge") != "")
-        wall.order(OrderKind.SET, own, world.root())
+        wall.order(OrderKind.SET, own, root_at(world.main))
         assert sh(wall, "git config a.b 2; git config a.b", tree) == "2"
         assert sh(wall, "git config a.b", world.main) == "2"
         sh(wall, "git config a.c 1; git config branch.x.remote origin;"
                  " git config branch.x.merge refs/heads/x", world.main / "lib")  # fmt: skip
-        world.end(wall)
+        world.said(wall)
     assert world.outside("a.b") == ""
     assert world.outside("branch.x.remote", inner) == "origin"
     assert world.outside("a.c", inner) == ""
@@ -585,21 +571,21 @@ def test_a_root_that_comes_back_has_its_changes_but_another_repository_does_not(
         sh(wall, f"git config a.b 1; {_UPSTREAM}", world.main)
         wall.order(OrderKind.SET)
         until(lambda: world.outside("branch.new.merge") != "")
-        wall.order(OrderKind.SET, world.root())
+        wall.order(OrderKind.SET, root_at(world.main))
         assert sh(wall, "git config a.b", world.main) == "1"
         wall.order(OrderKind.SET)
         world.main.rename(world.main.parent / "moved")
         make_repository(world.main)
-        wall.order(OrderKind.SET, world.root())
+        wall.order(OrderKind.SET, root_at(world.main))
         assert sh(wall, "git config a.b", world.main) == "1"  # the exit status: it is not set
 
 
 def test_a_read_only_root_and_one_without_protection_have_no_copy(world: World) -> None:
-    with world.wall(world.root(Access.READ)) as wall:
+    with world.wall(root_at(world.main, Access.READ)) as wall:
         assert sh(wall, "readlink .git/config", world.main) == "1"
         assert wall.error_of(f"append('{world.config}')") == "EROFS"
     none = ProtectionPolicy.NONE
-    with Wall(world.walls / "x" / "0", world.home, [world.root()], protection=none) as wall:
+    with Wall(world.walls / "x" / "0", world.home, [root_at(world.main)], protection=none) as wall:
         sh(wall, "git config a.b c", world.main)
     assert world.outside("a.b") == "c"
 

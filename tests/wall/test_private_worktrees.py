@@ -10,46 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
 from rootsd.wall.git.facts import Fact, FactKind
 from rootsd.wall.git.private_worktrees import find_private_worktrees, flat_name
 from rootsd.wall.git.session_report import SessionReport
-from rootsd.wall.git.session_reports import (
-    conclude_killed,
-    left_behind,
-    read_reports,
-    running_findings,
-)
+from rootsd.wall.git.session_reports import conclude_killed, left_behind
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.kept_names import kept_names, remove_kept, remove_left
 from support.polling import until
-from support.repositories import git, git_output, make_repository
+from support.repositories import git, git_output
+from support.wall_world import WallWorld
 from support.walls import Wall
 
 pytestmark = [pytest.mark.needs("wall")]
 
 
-class World:
-    """A repository as a root, and walls of the program `agent`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.state = folder / "state"
-        self.walls = self.state / "confine"
-        self.slot = self.walls / "agent" / "0"
-        self.home = folder / "home"
-        self.main = make_repository(self.home / "src" / "main")
-        self.root = ConfinedRoot(bytes(self.main), Access.READ_WRITE)
-
-    def wall(self, engine: WallEngine = WallEngine.NAMESPACES) -> Wall:
-        return Wall(self.slot, self.home, [self.root], engine=engine)
+class World(WallWorld):
+    """A repository as a root, and what is kept of private folders."""
 
     def end(self, wall: Wall) -> list[SessionReport]:
-        wall.close()
-        until(lambda: not (self.slot / "changes" / "start.json").exists())
+        reports = super().end(wall)
         until(lambda: not [*self.slot.glob("run-*")])
-        return read_reports(bytes(self.walls))
+        return reports
 
     def left(self) -> list[Path]:
         return [*self.slot.glob("left-*")]
@@ -101,7 +83,7 @@ def test_a_worktree_in_a_private_folder_is_kept_and_works_outside(world: World, 
 def test_it_is_told_while_the_program_runs(world: World) -> None:
     with world.wall() as wall:
         add_worktree(wall, world, world.home / "x")
-        until(lambda: f"worktree {world.home}/x" in "".join(running_findings(bytes(world.walls))))
+        until(lambda: f"worktree {world.home}/x" in "".join(world.running_findings()))
 
 
 def test_control_other_private_folders_are_removed(world: World) -> None:
@@ -194,7 +176,7 @@ def test_what_only_looks_like_a_worktree_is_not_kept(world: World, change: str) 
 
 
 def test_with_the_static_engine_it_is_kept(world: World) -> None:
-    with world.wall(WallEngine.STATIC) as wall:
+    with world.wall(engine=WallEngine.STATIC) as wall:
         home = Path(wall.run("result = os.environ['HOME']"))
         add_worktree(wall, world, home / "x")
         [report] = world.end(wall)

@@ -6,7 +6,6 @@ Each race has a control: without the layer that decides it, the program reads ou
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
 from support.polling import until, until_won
 from support.sizes import Sizes
-from support.walls import Interpreter, Wall, Weakness
+from support.walls import Interpreter, Wall, Weakness, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -136,10 +134,6 @@ def make_wall(tmp_path: Path, root: Path) -> Iterator[MakeWall]:
         yield make
 
 
-def root_at(path: Path) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
-
-
 def rounds(sizes: Sizes) -> range:
     return range(sizes.pick(test=20, check=800, soak=100_000))
 
@@ -148,7 +142,7 @@ def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(
     root: Path, make_wall: MakeWall, sizes: Sizes
 ) -> None:
     # With the access of the root around it, it would need no mount.
-    inner = ConfinedRoot(os.fsencode(root / "a"), Access.READ)
+    inner = root_at(root / "a", Access.READ)
 
     def leaks(wall: Wall) -> bool:
         wall.order(OrderKind.ADD, inner)

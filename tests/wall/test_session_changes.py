@@ -11,40 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git.facts import FactKind
-from rootsd.wall.git.session_report import SessionEnd, SessionReport
-from rootsd.wall.git.session_reports import (
-    conclude_killed,
-    put_back,
-    read_reports,
-    running_findings,
-)
+from rootsd.wall.git.session_report import SessionEnd
+from rootsd.wall.git.session_reports import conclude_killed, put_back
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, git_output, make_repository
-from support.walls import Wall
+from support.wall_world import WallWorld
+from support.walls import Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
 
-class World:
+class World(WallWorld):
     """A repository as a root, and a file of the user outside of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.walls = folder / "walls"
-        self.home = folder / "home"
-        self.main = make_repository(self.home / "src" / "main")
+        super().__init__(folder)
         self.bashrc = self.home / ".bashrc"
         self.bashrc.write_text("# mine\n")
-
-    def wall(self, *roots: Path) -> Wall:
-        found = [root(each) for each in roots or [self.main]]
-        return Wall(self.walls / "agent" / "0", self.home, found)
-
-    def reports(self) -> list[SessionReport]:
-        return read_reports(os.fsencode(self.walls))
 
     def found(self) -> dict[str, bool]:
         """Return what the reports name, relative to the home, and whether it was removed."""
@@ -53,15 +38,6 @@ class World:
             for report in self.reports()
             for each in report.findings
         }
-
-    def end(self, wall: Wall) -> None:
-        """End a wall, and wait until its warden has made the report."""
-        wall.close()
-        until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
-
-
-def root(path: Path) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 @pytest.fixture
@@ -153,7 +129,7 @@ def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: 
 def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -> None:
     tree = world.home / "src" / "tree"
     git("worktree", "add", tree, cwd=world.main)
-    shared = root(tree)._replace(shared_git=os.fsencode(world.main))
+    shared = root_at(tree)._replace(shared_git=os.fsencode(world.main))
     with Wall(world.walls / "agent" / "0", world.home, [shared]) as wall:
         plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
         world.end(wall)
@@ -164,7 +140,7 @@ def test_a_git_directory_that_becomes_a_link_is_only_reported(world: World) -> N
     plain = world.home / "src" / "plain"
     plain.mkdir()
     with world.wall() as wall:
-        wall.order(OrderKind.ADD, root(plain))
+        wall.order(OrderKind.ADD, root_at(plain))
         plant(wall, plain / ".git", world.home / "other")
         world.end(wall)
     assert world.found() == {"plain/.git": False}
@@ -198,7 +174,7 @@ def test_a_link_in_a_moved_repository_is_found_and_one_in_a_new_git_directory_is
         (again / ".git").rename(again.parent / "old")
         git("init", "-q", cwd=again)
         (again / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
-        wall.order(OrderKind.SET, root(again))
+        wall.order(OrderKind.SET, root_at(again))
         world.end(wall)
     assert world.found() == {"moved/.git/ORIG_HEAD": True, "again/.git/ORIG_HEAD": False}
     assert not (moved / ".git" / "ORIG_HEAD").is_symlink()
@@ -266,7 +242,7 @@ def test_a_hook_that_only_a_person_can_have_made_stays(world: World, how: str) -
     with world.wall(*roots) as wall:
         if how == "in a root seen before":
             write(wall, hook, "#!/bin/sh")
-            wall.order(OrderKind.ADD, root(world.main))
+            wall.order(OrderKind.ADD, root_at(world.main))
         hook.parent.mkdir(exist_ok=True)
         hook.write_text("#!/bin/sh")
         hook.chmod(0o755)
@@ -322,10 +298,6 @@ def test_a_file_that_git_made_since_is_not_replaced_and_nothing_is_lost(world: W
     assert attributes.read_text() == "of a person"
     [fact] = report.removed
     assert Path(os.fsdecode(report.place_of(fact))).read_text() == "of the program"
-
-
-def walls_of(world: World) -> bytes:
-    return os.fsencode(world.walls)
 
 
 def test_settings_of_a_sparse_checkout_stay_and_an_unfinished_rebase_is_reported(
@@ -468,8 +440,8 @@ def test_many_findings_of_one_kind_hide_no_other(world: World) -> None:
     with world.wall() as wall:
         wall.run(f"subprocess.run({many!r}, shell=True, cwd={str(world.main)!r}, check=True)")
         plant(wall, world.main / ".git" / "logs" / "z", world.bashrc)
-        until(lambda: len([*running_findings(walls_of(world))]) > 0)
-        assert len([*running_findings(walls_of(world))]) < 60
+        until(lambda: len(world.running_findings()) > 0)
+        assert len(world.running_findings()) < 60
         world.end(wall)
     [report] = world.reports()
     sentences = report.sentences()
@@ -482,7 +454,7 @@ def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> Non
     own = world.main / ".git"
 
     def other(name: str) -> Wall:
-        return Wall(world.walls / name / "0", world.home, [root(world.main)])
+        return Wall(world.walls / name / "0", world.home, [root_at(world.main)])
 
     def end(wall: Wall, name: str) -> None:
         wall.close()
@@ -492,8 +464,8 @@ def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> Non
         end(before, "before")
     with world.wall() as wall, other("beside") as beside:
         plant(beside, own / "ORIG_HEAD", world.bashrc)
-        until(lambda: [*running_findings(walls_of(world))] != [])
-        [sentence] = running_findings(walls_of(world))
+        until(lambda: world.running_findings() != [])
+        [sentence] = world.running_findings()
         assert " or " in sentence
         assert ", which ran there at the same time: " in sentence
         with other("short") as short:
@@ -504,7 +476,10 @@ def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> Non
         end(beside, "beside")
     assert len(world.reports()) == 1  # the other one found nothing any more
     elsewhere = make_repository(world.home / "src" / "elsewhere")
-    with world.wall() as wall, Wall(world.walls / "x" / "0", world.home, [root(elsewhere)]) as x:
+    with (
+        world.wall() as wall,
+        Wall(world.walls / "x" / "0", world.home, [root_at(elsewhere)]) as x,
+    ):
         plant(wall, own / "ORIG_HEAD", world.bashrc)
         world.end(wall)
         end(x, "x")
@@ -516,7 +491,7 @@ def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
     with world.wall() as wall:
         plant(wall, head, world.bashrc)
         wall.order(OrderKind.SET)
-        wall.order(OrderKind.SET, root(world.main))  # now it would be an earlier one
+        wall.order(OrderKind.SET, root_at(world.main))  # now it would be an earlier one
         world.end(wall)
     assert world.found() == {"main/.git/ORIG_HEAD": True}
     assert not head.is_symlink()
@@ -524,7 +499,7 @@ def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
 
 def test_what_a_program_leaves_is_known_while_it_runs(world: World) -> None:
     def finds(text: str) -> bool:
-        return text in "".join(running_findings(walls_of(world)))
+        return text in "".join(world.running_findings())
 
     with world.wall() as wall:
         plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
@@ -534,7 +509,7 @@ def test_what_a_program_leaves_is_known_while_it_runs(world: World) -> None:
         until(lambda: finds("config.worktree is new"))
         lock = os.open(world.walls / "agent" / "0" / "lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(lock, fcntl.LOCK_EX)  # as the warden of `rootsd confine` holds it
-        assert conclude_killed(walls_of(world)) == []
+        assert conclude_killed(bytes(world.walls)) == []
         os.close(lock)
 
 
@@ -544,7 +519,7 @@ def test_a_killed_session_is_reported_later_and_nothing_is_removed(world: World)
         plant(wall, head, world.bashrc)
         os.kill(wall.warden_pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{wall.warden_pid}").exists())
-    [report] = conclude_killed(os.fsencode(world.walls))
+    [report] = conclude_killed(bytes(world.walls))
     assert report.end is SessionEnd.KILLED
     assert world.found() == {"main/.git/ORIG_HEAD": False}
     assert head.is_symlink()
@@ -620,7 +595,7 @@ def test_a_worktree_that_was_seen_while_git_made_it_stays(world: World) -> None:
         # As git leaves it for a moment: there, but empty.
         wall.run(f"os.mkdir('{records}/new'); open('{records}/new/commondir', 'w').close()")
         wall.run(f"os.rename('{records}/new', '{records}/x')")
-        until(lambda: "x/commondir" in "".join(running_findings(os.fsencode(world.walls))))
+        until(lambda: "x/commondir" in "".join(world.running_findings()))
         wall.run(f"with open('{records}/x/commondir', 'w') as file: file.write('../..\\n')")
         world.end(wall)
     assert world.found() == {}

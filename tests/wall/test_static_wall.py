@@ -20,7 +20,7 @@ from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 from support.folder_identity import identity_of
 from support.repositories import git, make_repository
 from support.sizes import Sizes
-from support.walls import Interpreter, Refused, Wall, make_root
+from support.walls import Interpreter, Refused, Wall, make_root, root_at
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -231,7 +231,7 @@ def test_another_folder_at_the_path_of_a_root_is_not_reached(tmp_path: Path) -> 
 def test_a_worktree_brings_its_repository_here_too(tmp_path: Path) -> None:
     main, folder = make_repository(tmp_path / "main"), tmp_path / "tree"
     git("worktree", "add", folder, cwd=main)
-    tree = ConfinedRoot(os.fsencode(folder), Access.READ_WRITE)
+    tree = root_at(folder)
     commit = ["git", "-C", str(folder), "commit", "-q", "--allow-empty", "-m", "2"]
     run = f"subprocess.run({commit}, check=True, stderr=subprocess.DEVNULL)"
     shared = tree._replace(shared_git=os.fsencode(main), shared_git_identity=identity_of(main))

@@ -18,8 +18,7 @@ import pytest
 
 from rootsd.cli.answers.changed_files import _diff, show_changed
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git import facts, tool_files
@@ -43,7 +42,7 @@ from rootsd.wall.git.tool_files import fingerprint, tool_files_that_git_tracks, 
 from rootsd.wall.system_calls import closing, open_path
 from support.polling import until
 from support.repositories import git
-from support.walls import Wall
+from support.walls import Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -109,7 +108,7 @@ class World:
         protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED,
         entries: tuple[ViewEntry, ...] = (),
     ) -> Wall:
-        roots = [ConfinedRoot(os.fsencode(self.main), Access.READ_WRITE)]
+        roots = [root_at(self.main)]
         folder = Path(os.fsdecode(bytes(self.state) + WALLS)) / "agent" / "0"
         wall = Wall(folder, self.home, roots, protection=protection, entries=entries)
         return self.stack.enter_context(wall)

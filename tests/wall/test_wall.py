@@ -20,7 +20,7 @@ from support.folder_identity import identity_of
 from support.polling import until
 from support.repositories import git, make_repository
 from support.sizes import Sizes
-from support.walls import Refused, Wall, Weakness, make_root
+from support.walls import Refused, Wall, Weakness, make_root, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -229,7 +229,7 @@ def test_a_root_that_is_replaced_or_gone_is_not_shown_until_it_is_back(
 ) -> None:
     root = make_root(tmp_path / "a")
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), Access.READ)
+    linked = root_at(tmp_path / "link", Access.READ)
     assert [each.path for each in wall.order(OrderKind.SET, linked).change.failed] == [linked.path]
     other = root._replace(identity=FolderIdentity(1, 1, None, 1))
     report = wall.order(OrderKind.SET, other)
@@ -282,7 +282,7 @@ def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
 ) -> None:
     main, tree = tmp_path / "main", tmp_path / "tree"
     git("worktree", "add", "-q", tree, cwd=main)
-    root = ConfinedRoot(os.fsencode(tree), Access.READ_WRITE)
+    root = root_at(tree)
     wall.order(OrderKind.SET, root)
     assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
     wall.order(OrderKind.SET, root._replace(shared_git=checkout.path))

@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
-from support.walls import Wall, Weakness
+from support.wall_world import WallWorld
+from support.walls import Wall, Weakness, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -32,14 +33,12 @@ _GIT = (
 )
 
 
-class World:
+class World(WallWorld):
     """A repository with worktrees beside it, and walls that show only some of it."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.folder = folder
-        self.home = folder / "home"
-        self.home.mkdir()
-        self.main = make_repository(self.home / "src" / "main")
         self.stack = ExitStack()
 
     def add(self, path: Path, name: str = "") -> Path:
@@ -55,20 +54,8 @@ class World:
         for path in (self.main / ".git" / "worktrees").rglob("*"):
             os.utime(path, (then, then), follow_symlinks=False)
 
-    def wall(
-        self,
-        *roots: ConfinedRoot,
-        protection: ProtectionPolicy = ProtectionPolicy.UNTRACKED,
-        weaknesses: Iterable[Weakness] = (),
-    ) -> Wall:
-        wall = Wall(
-            self.folder / "state",
-            self.home,
-            roots or [root(self.main)],
-            protection=protection,
-            weaknesses=weaknesses,
-        )
-        return self.stack.enter_context(wall)
+    def wall(self, *roots: Path | ConfinedRoot, **options: Any) -> Wall:  # noqa: ANN401 - of Wall
+        return self.stack.enter_context(super().wall(*roots, **options))
 
     def prune(self, wall: Wall, cwd: Path | None = None) -> None:
         """Do all that makes git give up worktrees. Each command must succeed."""
@@ -87,13 +74,6 @@ def _status(path: Path) -> str:
     return done.stdout
 
 
-def root(
-    path: Path, access: Access = Access.READ_WRITE, denied: tuple[Path, ...] = ()
-) -> ConfinedRoot:
-    hidden = frozenset(os.fsencode(each) for each in denied)
-    return ConfinedRoot(os.fsencode(path), access, denied=hidden)
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path)
@@ -109,7 +89,7 @@ def test_git_inside_keeps_worktrees_that_are_not_shown(
     trees += [world.add(world.home / "direct"), world.add(world.folder / "beside" / "deep" / "w")]
     gone = world.add(world.home / "src" / "gone")
     subprocess.run(["rm", "-r", gone], check=True)
-    wall = world.wall(root(world.main), root(trees[0]), protection=protection)
+    wall = world.wall(root_at(world.main), root_at(trees[0]), protection=protection)
     world.prune(wall)
     assert world.lost(*trees) == []
     if protection is ProtectionPolicy.NONE:
@@ -134,14 +114,14 @@ def test_worktrees_below_denied_projects_are_kept_also_one_that_appears_later(
 ) -> None:
     itself, inside = world.main / "own", world.main / "group" / "sub" / "w"
     trees = [world.add(itself), world.add(inside)]
-    wall = world.wall(root(world.main, denied=(itself, world.main / "group")))
+    wall = world.wall(root_at(world.main, denied=(itself, world.main / "group")))
     trees.append(world.add(world.main / "group" / "late"))
     until(lambda: wall.error_of(f"os.stat('{trees[-1]}/.git')") == "")
     world.prune(wall)
     assert world.lost(*trees) == []
     assert wall.error_of(f"read('{inside}/staged')") == "ENOENT"
     # After the denial has ended, the placeholder is not in the way.
-    wall.order(OrderKind.SET, root(world.main))
+    wall.order(OrderKind.SET, root_at(world.main))
     assert wall.run(f"result = read('{inside}/staged').decode()") == "w"
 
 
@@ -167,7 +147,7 @@ def test_the_index_of_a_hidden_worktree_survives_a_removal_of_its_record(
 ) -> None:
     trees = [world.add(world.home / "src" / "t"), world.add(world.main / "denied")]
     records = [world.main / ".git" / "worktrees" / tree.name for tree in trees]
-    denied = root(world.main, denied=(trees[1],))
+    denied = root_at(world.main, denied=(trees[1],))
     wall = world.wall(denied, protection=protection)
     for record in records:
         wall.run(_REMOVE.format(record))
@@ -192,7 +172,7 @@ def test_git_works_in_a_worktree_as_soon_as_it_is_visible(world: World) -> None:
     tree = world.add(world.home / "src" / "t")
     wall = world.wall()
     for _ in range(2):
-        wall.order(OrderKind.ADD, root(tree))
+        wall.order(OrderKind.ADD, root_at(tree))
         wall.run(f"open('{tree}/staged', 'a').write('more')")
         assert wall.run(_GIT.format(cwd=str(tree), words=["add", "staged"])) == 0
         assert wall.run(_GIT.format(cwd=str(tree), words=["checkout", "-q", "--detach"])) == 0
@@ -302,7 +282,7 @@ def test_a_published_worktree_replaces_its_placeholder_and_comes_back(
     wall = world.wall()
     for _ in range(2):
         assert wall.run(f"result = os.listdir('{tree}')") == [".git"]
-        report = wall.order(OrderKind.ADD, root(tree))
+        report = wall.order(OrderKind.ADD, root_at(tree))
         assert report.change.failed == ()
         assert wall.run(f"result = read('{tree}/staged').decode()") == "t"
         world.prune(wall)
@@ -340,6 +320,6 @@ def test_fifty_worktrees_are_kept(world: World) -> None:
     for tree in trees:
         add_by_hand(tree, world.main / ".git" / "worktrees" / tree.name)
     world.age()
-    wall = world.wall(root(world.main), root(trees[0]), protection=ProtectionPolicy.NONE)
+    wall = world.wall(root_at(world.main), root_at(trees[0]), protection=ProtectionPolicy.NONE)
     world.prune(wall)
     assert len(os.listdir(world.main / ".git" / "worktrees")) == len(trees)
