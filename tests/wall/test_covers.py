@@ -196,30 +196,3 @@ def test_links_and_their_targets_are_protected(folder: Path, wall: Wall) -> None
     ):
         assert wall.error_of(line) in ("EROFS", "EBUSY", "EXDEV"), line
     wall.run(f"make('{folder}/tools/other')")
-
-
-def test_files_that_the_repositorys_settings_name_are_protected(folder: Path, wall: Wall) -> None:
-    for name in ("team hooks", "src"):
-        (folder / name).mkdir()
-    for name in ("shared.gitconfig", "odd #name", "fsmonitor", "notes"):
-        (folder / name).write_text("")
-    (folder / "fsmonitor").chmod(0o755)
-    subprocess.run(["git", "init", "-q", folder], check=True)
-    for key, value in (
-        ("core.hooksPath", "team hooks"), ("include.path", "../shared.gitconfig"),
-        ("core.fsmonitor", "./fsmonitor 2"), ("remote.o.url", "src"), ("core.editor", "notes"),
-    ):  # fmt: skip
-        subprocess.run(["git", "-C", folder, "config", key, value], check=True)
-    with (folder / ".git/config").open("a") as settings:
-        settings.write('[include]\n\tpath = \\\n../"odd #name"\n[core]\n\tpager = "!\t"\n')
-    wall.order(OrderKind.SET)
-    wall.order(OrderKind.SET, root_of(folder))
-    assert wall.error_of(f"make('{folder}/team hooks/pre-commit')") == "EROFS"
-    for name in ("shared.gitconfig", "odd #name", "fsmonitor"):
-        assert wall.error_of(f"append('{folder}/{name}')") == "EROFS"
-    for name in ("src/new", "other"):
-        wall.run(f"make('{folder}/{name}')")
-    wall.run(f"append('{folder}/notes')")
-    # A new hooks folder is protected as soon as the settings name it.
-    subprocess.run(["git", "-C", folder, "config", "core.hooksPath", "src"], check=True)
-    until(lambda: wall.error_of(f"os.utime('{folder}/src')") == "EROFS")

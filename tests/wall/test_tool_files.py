@@ -195,18 +195,6 @@ def test_a_tracked_link_does_not_open_the_untracked_file_to_which_it_leads(world
     assert set(world.changed(world.end(wall))) == {"tools/env"}
 
 
-def test_the_folder_that_hooks_path_names_is_read_only_unless_git_tracks_it(world: World) -> None:
-    git("config", "core.hooksPath", "tools/hooks", cwd=world.main)
-    world.write("tools/hooks/pre-commit", "mine\n")
-    wall = world.wall()
-    assert wall.error_of(f"append('{world.main}/tools/hooks/pre-commit')") == "EROFS"
-    wall.close()
-    git("add", "tools", cwd=world.main)
-    wall = world.wall()
-    run(wall, world.main, "echo more >> tools/hooks/pre-commit")
-    assert set(world.changed(world.end(wall))) == {"tools/hooks/pre-commit"}
-
-
 def test_a_file_that_a_person_names_is_writable(world: World) -> None:
     named = ViewEntry(bytes(world.main / ".mcp.json"), ViewEntryKind.WRITE, "--write")
     wall = world.wall(entries=(named,))

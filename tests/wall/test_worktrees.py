@@ -313,13 +313,3 @@ def test_what_a_program_has_made_where_a_worktree_appears_stays(world: World) ->
     tree = world.add(world.home / "x" / "w")
     until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "")
     assert wall.run(f"result = read('{world.home}/x/y/file').decode()") == "own"
-
-
-def test_fifty_worktrees_are_kept(world: World) -> None:
-    trees = [world.home / ("src" if n % 2 else ".") / f"t{n}" for n in range(50)]
-    for tree in trees:
-        add_by_hand(tree, world.main / ".git" / "worktrees" / tree.name)
-    world.age()
-    wall = world.wall(root_at(world.main), root_at(trees[0]), protection=ProtectionPolicy.NONE)
-    world.prune(wall)
-    assert len(os.listdir(world.main / ".git" / "worktrees")) == len(trees)

@@ -241,29 +241,6 @@ def test_a_wall_in_a_wall_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch
     assert "confined already" in done.stderr
 
 
-def test_live_changes_and_the_loss_of_the_daemon_reach_the_program(
-    publisher: RootsPublisher, root: ConfinedRoot, home: Path, tmp_path: Path
-) -> None:
-    publisher.publish()
-    shell = start(home, "bash", "--norc", "-i")
-    shell.expect_exact("$ ")
-    shell.sendline(f"until [ -e {tmp_path}/root ]; do :; done; echo up-$((1+1))")
-    publisher.publish(root)
-    shell.expect_exact("up-2")
-    publisher.drop()
-    shell.sendline(f"cat {tmp_path}/root/file && echo kept-$((1+1))")
-    shell.expect_exact("kept-2")
-    shell.sendline(f"while [ -e {tmp_path}/root ]; do :; done; echo down-$((1+1))")
-    with publisher.reported:
-        assert publisher.reported.wait_for(lambda: len(publisher.requests) > 1, _HANG_GUARD_S)
-    publisher.publish()
-    shell.expect_exact("down-2")
-    shell.sendline("exit 3")
-    shell.expect(pexpect.EOF)
-    shell.close()
-    assert shell.exitstatus == 3
-
-
 def test_a_terminal_behaves_as_without_a_wall(home: Path) -> None:
     shell = start(home, "bash", "--norc", "-i")
     shell.expect_exact("$ ")
@@ -283,26 +260,6 @@ def test_a_terminal_behaves_as_without_a_wall(home: Path) -> None:
     shell.expect(pexpect.EOF)
     shell.close()
     assert shell.exitstatus == 7
-
-
-def test_a_program_that_is_stopped_gives_the_shell_back(home: Path) -> None:
-    environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
-    shell = pexpect.spawn(
-        "bash", ["--norc", "-i"], cwd=str(home), env=environment, encoding="utf-8",
-        timeout=_HANG_GUARD_S,
-    )  # fmt: skip
-    shell.expect_exact("$ ")
-    type_to_cat(shell, f"{sys.executable} -m rootsd confine -- cat")
-    shell.send("\x1a")
-    shell.expect_exact("Stopped")
-    shell.sendline("echo outside-$((1+1))")
-    shell.expect_exact("outside-2")
-    type_to_cat(shell, "fg")
-    shell.send("\x04")
-    shell.expect_exact("$ ")  # what is typed before that can still go to cat
-    shell.sendline("echo status-$?")
-    shell.expect_exact("status-0")
-    shell.close(force=True)
 
 
 def test_a_signal_to_the_front_reaches_the_program(home: Path) -> None:

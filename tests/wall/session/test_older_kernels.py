@@ -13,19 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.wall import ProtectionPolicy, RevokePolicy
-from rootsd.wall.kernel import landlock
-from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
-from rootsd.wall.kernel.probe import (
-    LANDLOCK_FOR_REVOCATION,
-    LANDLOCK_FOR_STATIC,
-    Probe,
-    problem_of,
-)
 from rootsd.wall.kernel.warden import WallSetupFailed
-from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall
-from rootsd.wall.session.options import ConfineOptions
-from rootsd.wall.session.session_view import ComposedView
+from rootsd.wall.session.engines import NamespaceWall
 from support.older_kernel import (
     LANDLOCK_CREATE,
     MOUNT,
@@ -112,22 +101,6 @@ def test_static_says_which_landlock_it_needs(home: Path, number: int) -> None:
     assert "try: uname -r" in done.stderr
 
 
-@pytest.mark.parametrize("offered", range(8))
-def test_static_says_what_it_lacks_with_each_version_of_landlock(offered: int) -> None:
-    wall = StaticWall(offered)
-    view = ComposedView(
-        b"/home", (), frozenset(), {}, has_network=False, protection=ProtectionPolicy.UNTRACKED,
-        on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
-    )  # fmt: skip
-    if offered < LANDLOCK_FOR_STATIC:
-        with pytest.raises(CannotConfine, match=f"this kernel has {offered or 'none'}"):
-            wall.check(ConfineOptions(), view)
-        return
-    wall.check(ConfineOptions(), view)
-    says = any("can stop your other processes" in each for each in wall.open_parts(view))
-    assert says is (offered < SCOPES_SINCE)
-
-
 def test_without_landlock_it_runs_with_kill_and_says_what_is_open(home: Path) -> None:
     done = confine(home, {f"{LANDLOCK_CREATE}": errno.ENOSYS}, "--on-revoke", "kill")
     assert _STARTED in done.stdout, done.stderr
@@ -143,15 +116,3 @@ def test_doctor_says_that_a_kernel_without_these_calls_is_too_old(home: Path, ca
         check=True, cwd=home, timeout=_HANG_GUARD_S,
     )  # fmt: skip
     assert "too old for the wall: Linux 5.12" in done.stdout
-
-
-@pytest.mark.parametrize("offered", range(8))
-def test_each_version_of_landlock_has_its_guarantee(
-    offered: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(landlock, "version", lambda: offered)
-    guarantee = attached_guarantee()
-    assert guarantee <= offered
-    assert guarantee == max(each for each in AttachedGuarantee if each <= offered)
-    problem = problem_of(Probe(0, 0, offered, 0, overlay=True, restricts=False))
-    assert (problem is None) is (offered >= LANDLOCK_FOR_REVOCATION)
