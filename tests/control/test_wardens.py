@@ -15,6 +15,7 @@ from anyio.abc import UNIXSocketStream
 from msgspec import convert
 from msgspec.structs import replace
 
+from rootsd.control import wardens
 from rootsd.control.routes import ConnectionState
 from rootsd.control.server import serve_control
 from rootsd.control.session_requests import SessionRequests
@@ -26,7 +27,7 @@ from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.record import from_json
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings, WallUse
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
-from rootsd.wire.decisions import ApplyMode, TagRequest
+from rootsd.wire.decisions import ApplyMode, DecisionVerb, TagRequest
 from rootsd.wire.feed import FEED_VERSION, OtherVersion
 from rootsd.wire.follow import FeedPart, FollowRequest
 from rootsd.wire.jsonrpc import LineReader
@@ -376,6 +377,48 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     assert all(text.isprintable() and len(text) <= MAX_LINE_LENGTH for text in texts)
     assert len(entry["stays_open"]) == len(entry["holders"]) == MAX_LINES
     assert (entry["pid"], entry["roots"], entry["read_only"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("verb", [DENY, FORGET])
+async def test_a_command_is_answered_once_the_wall_has_applied_it(verb: DecisionVerb) -> None:
+    control = ControlHarness(root(1))
+    answers = []
+    async with connected(control) as warden, anyio.create_task_group() as group:
+
+        async def decide() -> None:
+            answers.append(await control.decide(verb, "p1"))
+
+        await warden.follow("claude")
+        await warden.call("report_confined", applied=0)
+        group.start_soon(decide)
+        assert await warden.view() == {}
+        await warden.call("report_confined", applied=0)
+        assert answers == []
+        await warden.call("report_confined", applied=1)
+        with anyio.fail_after(HANG_GUARD):
+            while not answers:
+                await anyio.lowlevel.checkpoint()
+    assert answers[0]["warnings"] == []
+
+
+async def test_a_command_names_a_wall_that_has_not_applied_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other one is not built yet. It applies everything before its program starts."""
+    monkeypatch.setattr(wardens, "_APPLY_TIMEOUT_S", 0.01)
+    control = ControlHarness(root(1))
+    async with connected(control) as warden, connected(control) as starting:
+        await starting.follow("codex")
+        await warden.follow("claude")
+        await warden.call("report_confined", state=ConfinedState(
+            roots=1, read_only=0, masked=0, waiting=0, holders=[], not_shown=[]
+        ))  # fmt: skip
+        (warning,) = (await control.decide(DENY, "p1"))["warnings"]
+    assert warning == (
+        "the wall of claude has not confirmed this change yet;"
+        " it may still show what it showed before (try: rootsd sessions)"
+    )
+    assert (await control.decide(APPROVE, "p1"))["warnings"] == []
 
 
 async def test_each_changed_file_is_told_once_for_a_program() -> None:

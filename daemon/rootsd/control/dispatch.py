@@ -35,14 +35,22 @@ class Dispatcher:
     """Passes each control request to its handler."""
 
     def __init__(self, services: ControlServices) -> None:
+        self._wardens = services.wall.wardens
         self._routes_by_type: Mapping[type[ControlRequest], Route[Any]] = {
             route.request_type: route for route in all_routes(services)
         }
 
     async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
-        """Return the result of `request`. Raises RootsdError."""
+        """Return the result of `request`. Raises RootsdError.
+
+        The result of a command comes when the walls have applied it, and warns of those that have
+        not.
+        """
         answer: Result = await self._routes_by_type[type(request)].answer(request, call)
-        return dict(answer)
+        result = dict(answer)
+        if "warnings" in result and self.guarded_command(request) is not None:
+            result["warnings"] = [*result["warnings"], *await self._wardens.catch_up()]
+        return result
 
     def finish(self, request: ControlRequest) -> None:
         """Run the follow-up of `request`, after its response was sent."""

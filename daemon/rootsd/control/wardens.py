@@ -68,6 +68,7 @@ SendNotification = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 
 _GIVE_TIMEOUT_S = 10.0
+_APPLY_TIMEOUT_S = 1.0
 _CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 _SESSIONS = "rootsd sessions"
 
@@ -88,6 +89,9 @@ class RootsFollower:
         self._view = WallView(wardens.ledger.revision, ())
         self._sent: tuple[object, ...] = ()
         self._number = 0
+        self._seen: tuple[object, object] = (None, None)  # the catalog and the focus
+        self._looked_in: object = None  # the catalog whose sessions were looked up
+        self._progress = ChangeSignal()
 
     async def send_updates(self, send: SendNotification) -> None:
         """Send all roots, and then each change, for as long as the connection lives.
@@ -118,6 +122,8 @@ class RootsFollower:
 
     async def _send_change(self, send: SendNotification) -> None:
         ledger = self._wardens.ledger
+        self._seen = ledger.catalog, ledger.focus
+        self._progress.notify()
         scope = apply_focus(self._scope, ledger.focus, self._focus)
         view = wall_view(ledger.revision, self._wardens.roots(), scope)
         tag = ledger.focus.tag
@@ -142,6 +148,8 @@ class RootsFollower:
             catalog = ledger.catalog
             if await self._find_sessions_inside():
                 await self._send_change(send)
+            self._looked_in = catalog
+            self._progress.notify()
             await ledger.wait_for_change(catalog)
 
     async def _find_sessions_inside(self) -> bool:
@@ -181,6 +189,7 @@ class ConnectedWarden(RootsFollower):
         self._session: SessionObserver | None = None
         self._changed: set[str] = set()
         self._send: SendNotification | None = None
+        self._applied: int | None = None  # until the wall is built
         self._given: dict[str, GivenReport | None] = {}
 
     async def send_updates(self, send: SendNotification) -> None:
@@ -208,6 +217,10 @@ class ConnectedWarden(RootsFollower):
             entry["read_only"] = _count(state["read_only"], entry["read_only"])
             entry["masked"] = _count(state["masked"], entry["masked"])
             entry["waiting"] = _count(state["waiting"], entry["waiting"])
+            self._applied = -1 if self._applied is None else self._applied
+        if request.applied is not None:
+            self._applied = request.applied
+            self._progress.notify()
         self._wardens.changes.notify()
         new = [name for name in request.changed[:MAX_LINES] if name not in self._changed]
         if new and len(self._changed) < MAX_CHANGED:  # one notification for each file
@@ -240,6 +253,25 @@ class ConnectedWarden(RootsFollower):
             del self._given[files.folder]
         raise CannotGive(f"the wall of {self.entry['name']} does not answer", _SESSIONS)
 
+    @property
+    def has_applied(self) -> bool:
+        """Whether the wall shows the roots of now, and no others, or has ended.
+
+        A wall that is not built yet applies what was sent before its program starts.
+        """
+        ledger = self._wardens.ledger
+        if not self._wardens.has(self):
+            return True
+        catalog, focus = self._seen
+        is_seen = catalog is ledger.catalog and focus is ledger.focus
+        is_sent = is_seen and self._looked_in is ledger.catalog
+        return is_sent and self._applied in (None, self._number - 1)
+
+    async def catch_up(self) -> None:
+        """Return when the wall `has_applied` everything."""
+        while not self.has_applied:
+            await self._progress.wait_past(self._progress.number)
+
     async def propose(self, paths: Iterable[str]) -> None:
         """Propose the folders that the client of a server has open."""
 
@@ -271,6 +303,7 @@ class ConnectedWarden(RootsFollower):
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
+        self._progress.notify()
 
     def _note_sent(self, scope: Scope) -> None:
         if self._session is not None:
@@ -350,6 +383,27 @@ class WardenRegistry:
         """Forget a warden."""
         self._wardens.pop(warden.entry["id"], None)
         self.changes.notify()
+
+    def has(self, warden: ConnectedWarden) -> bool:
+        """Return whether the program of a warden runs."""
+        return warden.entry["id"] in self._wardens
+
+    async def catch_up(self) -> list[str]:
+        """Wait until all walls show the roots of now, but not long. Return a sentence for each
+        wall that has not confirmed it.
+        """
+        wardens = [*self._wardens.values()]
+        if wardens:
+            with anyio.move_on_after(_APPLY_TIMEOUT_S):
+                async with anyio.create_task_group() as group:
+                    for warden in wardens:
+                        group.start_soon(warden.catch_up)
+        return [
+            f"the wall of {warden.entry['name']} has not confirmed this change yet;"
+            f" it may still show what it showed before (try: {_SESSIONS})"
+            for warden in wardens
+            if not warden.has_applied
+        ]
 
     def items(self) -> list[ConfinedProgramItem]:
         """Return the entries of all confined programs."""

@@ -77,7 +77,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     `stays_open` is what the wall does not close, one sentence each. `told` has the roots that an
     MCP server got last. `opened` lists folders that its client has open and that are not approved.
     They are proposed. `changed` names files that run outside and that the program has changed just
-    now.
+    now. `applied` is the number of the last `FeedChange` that the wall has applied.
     """
 
     method: ClassVar[str] = "report_confined"
@@ -90,6 +90,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     opened: tuple[str, ...] = ()
     given: GivenReport | None = None
     changed: tuple[str, ...] = ()
+    applied: int | None = None
 
 
 class ConfinedProgramItem(WallProgram, ConfinedState):

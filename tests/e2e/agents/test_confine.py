@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,18 +25,6 @@ from support.scripted_model import Call, Shell
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
 
 
-def status(world: AgentWorld) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(world.rootsd("status", "--json"))
-    return found
-
-
-def approve_and_wait(world: AgentWorld, name: str) -> str:
-    """Approve a second root, and wait until the wall shows it, some milliseconds later."""
-    said = world.rootsd("approve", name)
-    until(lambda: [each["roots"] for each in status(world)["confined"]] == [2])
-    return said
-
-
 @pytest.mark.parametrize("program", FIVE, ids=lambda program: program.name)
 def test_its_tools_follow_each_decision_in_one_session(
     program: AgentProgram, tmp_path: Path
@@ -52,7 +38,7 @@ def test_its_tools_follow_each_decision_in_one_session(
         script = [
             *reading(program, api),
             *reading(program, wanted),
-            *reading(program, wanted, lambda: approve_and_wait(world, "wanted")),
+            *reading(program, wanted, lambda: world.rootsd("approve", "wanted")),
             *reading(program, wanted, lambda: world.rootsd("deny", "wanted")),
             Call("list_roots"),
         ]

@@ -329,8 +329,9 @@ def test_the_daemon_hears_what_the_server_got_and_of_folders_that_the_client_has
     assert opened == {"opened": ["/src/new"]}
     played.connect(*shown(API, WEB))
     later = [json.loads(line)["params"] for line in played.heard()]
-    assert later[-1]["told"] == {"roots": 1, "names": ["api"]}
-    assert "opened" not in later[-1]
+    assert later[-2]["told"] == {"roots": 1, "names": ["api"]}
+    assert "opened" not in later[-2]
+    assert later[-1] == {"applied": 0}, "the new daemon learns that its roots are shown"
 
 
 def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(

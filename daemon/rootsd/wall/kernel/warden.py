@@ -367,12 +367,12 @@ def _be_warden(
         set_process_option(ProcessOption.SET_DUMPABLE, 0)
         start = {"variables": view.variables(), "notes": notes}
         message = _READY + json.dumps(start).encode() + b"\n" + to_line(first)
+        if follow is not None:  # first, so that no program sees what was denied meanwhile
+            loop.follow(follow, first)
         gates = view.gates()
         socket.send_fds(channel, [message], gates)
         for fd in gates:
             os.close(fd)
-        if follow is not None:
-            loop.follow(follow, first)
         loop.run()
         os.close(alive)  # this ends the programs
         _wait_for_end(channel)
@@ -454,6 +454,7 @@ class _WardenLoop:
     def run(self) -> None:
         """Serve until the owner closes the channel, or the view cannot go on."""
         while not self._has_ended:
+            self._flush()
             ready = self._poll()
             if self._feed is not None:
                 self._feed.attend()
@@ -470,6 +471,7 @@ class _WardenLoop:
                 if repaired.failed or repaired.restored or repaired.lost:
                     self._report(self._state(0, repaired))
             self._changes.keep(self._view.carry_over())
+        self._flush()
 
     def _attend_worktrees(self, worktrees: NewWorktrees, ready: Container[int]) -> None:
         before = worktrees.roots
@@ -607,7 +609,6 @@ class _WardenLoop:
             self._feed.report(report)
         if self._feed is None or report.change.lost:
             self._outgoing += to_line(report)
-            self._flush()
 
     def _tell_changes(self, news: ChangeNews) -> None:
         if self._feed is not None:
@@ -617,7 +618,6 @@ class _WardenLoop:
 
     def _tell(self, news: ChangeNews | PauseNews | RootNews) -> None:
         self._outgoing += to_line(news)
-        self._flush()
 
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
@@ -641,7 +641,6 @@ class _WardenLoop:
 
     def _serve_owner(self) -> bool:
         """Serve the orders that have arrived. Return whether the owner is still there."""
-        self._flush()
         try:
             data = self._channel.recv(_CHUNK)
         except BlockingIOError:
@@ -656,6 +655,7 @@ class _WardenLoop:
                 self._obey(from_line(WardenOrder, bytes(line)))
             except BadRecord:
                 return False  # an owner that cannot be understood must not keep a wall
+        self._flush()
         return bool(data)
 
     def _obey(self, order: WardenOrder) -> None:

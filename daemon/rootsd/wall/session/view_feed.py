@@ -58,6 +58,8 @@ class FollowedView:
         """All denied folders."""
         self.removed: dict[bytes, RemovedRoot] = {}
         """Why roots of an earlier view are gone, by path."""
+        self.number = -1
+        """The number of the last message."""
         self._roots: dict[bytes, ConfinedRoot] = {}
 
     @property
@@ -81,6 +83,7 @@ class FollowedView:
     def take(self, change: Mapping[str, Any]) -> None:
         """Apply the next change. The first one has all roots. Raises BadFeed."""
         roots = _read(RootsChange, change, "roots")
+        self.number = change["number"]
         self._remove(roots.removed)
         self._roots.update((root.path, root) for root in roots.changed)
         if roots.denied is not None:
@@ -180,6 +183,7 @@ class ViewFeed:
         self._shown = self._view  # until another daemon has sent its view
         self._stop_at = math.inf
         self._why: RootsdError = _NO_DAEMON
+        self._confirm()
 
     @property
     def deadline(self) -> float:
@@ -272,6 +276,7 @@ class ViewFeed:
         if has_changed:
             self._stop_at = math.inf
             self._show(self._view)
+            self._confirm()
             self._programs.resume()
 
     def _show_given(self, files: Mapping[str, Any]) -> None:
@@ -294,6 +299,10 @@ class ViewFeed:
             self._why, self._stop_at = why, time.monotonic()
         elif self._stop_at == math.inf:
             self._why, self._stop_at = _NO_DAEMON, time.monotonic() + GRACE_S
+
+    def _confirm(self) -> None:
+        """Tell the daemon that everything it has sent is shown."""
+        self.tell_once(applied=self._view.number)
 
     def _show(self, view: FollowedView) -> None:
         self._shown = view
