@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.toml_spans import KeyPath, append_table, find_lines, parse, remove, set_value
+from rootsd.settings.toml_spans import (
+    KeyPath,
+    append_table,
+    find_lines,
+    parse,
+    remove_member,
+    set_value,
+)
 
 PARENTS = ("parent",)
 TEXT = """\
@@ -50,24 +57,24 @@ def test_a_table_is_added_at_the_end_of_its_array() -> None:
 
 
 def test_a_removed_table_leaves_all_comments_around_it() -> None:
-    assert remove(TEXT, ("parent", 0)) == TEXT.replace(
+    assert remove_member(TEXT, ("parent", 0)) == TEXT.replace(
         "\n[[parent]]\npath = '~/src'  # the main one\ndepth = 3\n", ""
     )
-    assert remove(TEXT, ("parent", 1)) == (
+    assert remove_member(TEXT, ("parent", 1)) == (
         TEXT.partition('[[parent]]\npath = "/srv')[0] + "\n# the end\n"
     )
 
 
 def test_the_last_table_of_an_array_takes_the_array_with_it() -> None:
-    assert remove("[[a]]\nx = 1\n\n[a.sub]\ny = 2\n[b]\n", ("a", 0)) == "[b]\n"
-    assert remove("a = [{x = 1}]\n", ("a", 0)) == "a = []\n"
+    assert remove_member("[[a]]\nx = 1\n\n[a.sub]\ny = 2\n[b]\n", ("a", 0)) == "[b]\n"
+    assert remove_member("a = [{x = 1}]\n", ("a", 0)) == "a = []\n"
 
 
 def test_tables_below_an_array_belong_to_its_last_table() -> None:
     text = "[[a]]\n[a.s]\nx = 1\n[[a]]\n[a.s]\nx = 2\n"
     assert parse(set_value(text, ("a", 0, "s", "x"), 3))["a"] == [{"s": {"x": 3}}, {"s": {"x": 2}}]
-    assert parse(remove(text, ("a", 0)))["a"] == [{"s": {"x": 2}}]
-    assert remove(text, ("a", 2)) == text
+    assert parse(remove_member(text, ("a", 0)))["a"] == [{"s": {"x": 2}}]
+    assert remove_member(text, ("a", 2)) == text
 
 
 def test_a_new_key_goes_behind_the_others_of_its_table() -> None:
@@ -85,8 +92,8 @@ def test_a_new_key_goes_behind_the_others_of_its_table() -> None:
 def test_an_array_in_one_value_stays_one() -> None:
     added = append_table(INLINE, PARENTS, NEW)
     assert added == INLINE.replace("2},\n", '2},\n  { path = "/c", depth = 2 },\n')
-    assert remove(added, ("parent", 2)) == INLINE
-    assert remove(INLINE, ("parent", 0)) == INLINE.replace('  {path = "/a"},\n', "")
+    assert remove_member(added, ("parent", 2)) == INLINE
+    assert remove_member(INLINE, ("parent", 0)) == INLINE.replace('  {path = "/a"},\n', "")
     assert set_value(INLINE, ("parent", 1, "depth"), 9) == INLINE.replace("2}", "9}")
     assert set_value(INLINE, ("parent", 0, "depth"), 9) == INLINE.replace('a"}', 'a", depth = 9}')
 
@@ -138,7 +145,7 @@ def test_every_edit_has_its_effect_and_keeps_every_comment(
         text = set_value(text, ("parent", index, "depth"), 70)
         assert parse(text)["parent"] == expected
         del expected[index]
-    text = remove(text, ("parent", index))
+    text = remove_member(text, ("parent", index))
     assert parse(text).get("parent", []) == expected
     assert text.count("\n# ") >= comments - text.startswith("# ")
 
@@ -171,14 +178,14 @@ def test_a_value_is_set_and_removed_in_every_layout(text: str) -> None:
     changed = set_value(text, ("sessions", "max"), 7)
     assert parse(changed) == {"sessions": {"max": 7}}
     more = set_value(changed, ("sessions", "more"), 5)
-    assert parse(remove(more, ("sessions", "max"))) == {"sessions": {"more": 5}}
+    assert parse(remove_member(more, ("sessions", "max"))) == {"sessions": {"more": 5}}
 
 
 def test_a_removed_value_leaves_its_table_and_the_line_end() -> None:
     text = "# mine\n[confine]\nnetwork = false\n"
-    assert remove(text, ("confine", "network")) == "# mine\n[confine]\n"
-    assert remove(text, ("confine", "read")) == text
-    assert remove(text, ("roots", "allow")) == text
+    assert remove_member(text, ("confine", "network")) == "# mine\n[confine]\n"
+    assert remove_member(text, ("confine", "read")) == text
+    assert remove_member(text, ("roots", "allow")) == text
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -138,61 +137,26 @@ def members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON 
     return value if isinstance(value, dict) else {}
 
 
-class McpClient(Protocol):
-    """One MCP client, as `rootsd connect` needs it. Methods on texts raise NotEditable."""
+class McpClient:
+    """One MCP client, as `rootsd connect` needs it. Methods on texts raise NotEditable.
 
-    facts: ClientFacts
-
-    @abstractmethod
-    def settings(self, environment: ClientEnvironment) -> Path:
-        """Return the path of the file that has the servers. It may be missing."""
-
-    @abstractmethod
-    def settings_files(self, environment: ClientEnvironment) -> list[Path]:
-        """Return the files whose servers the client merges, that of `settings` among them.
-
-        Of two entries with one name, the later file wins. Missing files may be left out.
-        """
-
-    @abstractmethod
-    def is_found(self, environment: ClientEnvironment) -> bool:
-        """Return whether the client is there, by its program or its files."""
-
-    @abstractmethod
-    def servers(self, text: str) -> dict[str, Any]:
-        """Return the entries of the servers for all projects, by name."""
-
-    @abstractmethod
-    def project_servers(self, text: str) -> dict[str, dict[str, Any]]:
-        """Return the entries that belong to one project each, by its path and by name."""
-
-    @abstractmethod
-    def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
-        """Return the text with our entry, and the keys of the containers that are new."""
-
-    @abstractmethod
-    def remove(self, text: str, made: Sequence[Keys]) -> str:
-        """Return the text without our entry, and without those of `made` that are empty then."""
-
-    @abstractmethod
-    def snippet(self, entry: Mapping[str, Any]) -> str:
-        """Return the lines that a person can paste for our entry."""
-
-
-class DescribedClient(McpClient):
-    """A client that keeps its servers as named members of one object."""
+    It keeps its servers as named members of one object.
+    """
 
     def __init__(self, facts: ClientFacts) -> None:
         self.facts = facts
 
     def settings(self, environment: ClientEnvironment) -> Path:
-        """Return the one of the places that is used."""
+        """Return the path of the file that has the servers. It may be missing."""
         paths = [environment.locate(place) for place in self.facts.places]
         by_weight = reversed(paths) if self.facts.merged else paths
         return next((path for path in by_weight if os.path.lexists(path)), paths[0])
 
     def settings_files(self, environment: ClientEnvironment) -> list[Path]:
-        """Return the files that exist, and the one that is used."""
+        """Return the existing files whose servers the client merges, and that of `settings`.
+
+        Of two entries with one name, the later file wins.
+        """
         own = self.settings(environment)
         found = dict.fromkeys(map(environment.locate, self.facts.merged)) or [own]
         return [path for path in found if path == own or path.is_file()]
@@ -206,33 +170,33 @@ class DescribedClient(McpClient):
         return os.path.lexists(settings) or folder.is_dir()
 
     def servers(self, text: str) -> dict[str, Any]:
-        """Return the members of the object at the keys."""
+        """Return the entries of the servers for all projects, by name."""
         found: Any = self.facts.language.values(text)
         for key in self.facts.keys:
             found = found.get(key, {}) if isinstance(found, dict) else {}
         return found if isinstance(found, dict) else {}
 
     def project_servers(self, text: str) -> dict[str, dict[str, Any]]:
-        """Return the members of that object in each project."""
+        """Return the entries that belong to one project each, by its path and by name."""
         if not self.facts.projects:
             return {}
         projects = members(self.facts.language.values(text), self.facts.projects)
         return {path: members(project, self.facts.keys) for path, project in projects.items()}
 
     def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
-        """Insert a member of that object."""
+        """Return the text with our entry, and the keys of the containers that are new."""
         return self.facts.language.insert(text, self.facts.keys, ENTRY_NAME, entry)
 
     def remove(self, text: str, made: Sequence[Keys]) -> str:
-        """Remove that member."""
+        """Return the text without our entry, and without those of `made` that are empty then."""
         return self.facts.language.remove(text, (*self.facts.keys, ENTRY_NAME), made)
 
     def snippet(self, entry: Mapping[str, Any]) -> str:
-        """Return the member with the objects around it."""
+        """Return the lines that a person can paste for our entry."""
         return self.facts.language.snippet(self.facts.keys, ENTRY_NAME, entry)
 
 
-class ListingClient(DescribedClient):
+class ListingClient(McpClient):
     """A client that keeps its servers as a list, in which each one has a name."""
 
     def servers(self, text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache
 
 from rootsd.agents import files_with
 from rootsd.agents.forms.client import ClientFacts, ServerList
-from rootsd.connect.base import DescribedClient, ListingClient, McpClient
+from rootsd.connect.base import ListingClient, McpClient
 
 
 @cache
@@ -18,4 +18,4 @@ def all_clients() -> Mapping[str, McpClient]:
     return {facts.name: _CLASSES[facts.list_of](facts) for facts in by_name}
 
 
-_CLASSES = {ServerList.MEMBERS: DescribedClient, ServerList.ITEMS: ListingClient}
+_CLASSES = {ServerList.MEMBERS: McpClient, ServerList.ITEMS: ListingClient}

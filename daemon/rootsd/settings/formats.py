@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,13 +21,23 @@ _JSON_IDLE = re.compile(r"\ufeff?(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WHOLE: Keys = ()
 
 
-class SettingsFormat(Protocol):
+class _Spans(Protocol):
+    """The edits that the module of each language has."""
+
+    def raw_at(self, text: str, keys: Keys) -> str | None: ...
+    def replace_at(self, text: str, keys: Keys, raw: str) -> str: ...
+    def remove_member(self, text: str, keys: Keys) -> str: ...
+    def without_first(self, raw: str, count: int) -> str: ...
+
+
+class SettingsFormat(ABC):
     """A language of settings files."""
 
     new_file: str
     """The text of a new file, before anything is inserted."""
     edits_every_value: bool = False
     """Whether a value can be edited in whatever notation it is."""
+    _spans: _Spans
 
     @abstractmethod
     def values(self, text: str) -> dict[str, Any]:
@@ -53,20 +63,8 @@ class SettingsFormat(Protocol):
         """Return the lines that a person can paste for the member `name`."""
 
     @abstractmethod
-    def raw(self, text: str, keys: Keys) -> str | None:
-        """Return the raw text of the value at `keys`, or None if there is none."""
-
-    @abstractmethod
-    def replace(self, text: str, keys: Keys, raw: str) -> str:
-        """Return the text with `raw` in place of the value at `keys`."""
-
-    @abstractmethod
     def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
         """Return the text with the array `value` as the member `name` beside that at `keys`."""
-
-    @abstractmethod
-    def remove_beside(self, text: str, keys: Keys) -> str:
-        """Return the text without the member at `keys`, which `insert_beside` inserted."""
 
     @abstractmethod
     def literal(self, value: str | Sequence[str]) -> str:
@@ -76,9 +74,21 @@ class SettingsFormat(Protocol):
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Return the raw text of an array with `items` before the others."""
 
-    @abstractmethod
+    def raw(self, text: str, keys: Keys) -> str | None:
+        """Return the raw text of the value at `keys`, or None if there is none."""
+        return self._spans.raw_at(text, keys)
+
+    def replace(self, text: str, keys: Keys, raw: str) -> str:
+        """Return the text with `raw` in place of the value at `keys`."""
+        return self._spans.replace_at(text, keys, raw)
+
+    def remove_beside(self, text: str, keys: Keys) -> str:
+        """Return the text without the member at `keys`, which `insert_beside` inserted."""
+        return self._spans.remove_member(text, keys)
+
     def without_first(self, raw: str, count: int) -> str:
         """Return the raw text of an array without its first `count` items."""
+        return self._spans.without_first(raw, count)
 
     def lay_out(self, text: str) -> str:
         """Return the text of a new file, which nobody else wrote, in the usual layout."""
@@ -97,6 +107,7 @@ class JsonFormat(SettingsFormat):
 
     new_file = "{}\n"
     edits_every_value = True
+    _spans: _Spans = json_spans
 
     def values(self, text: str) -> dict[str, Any]:
         """Return all values. A text without any value is an empty object."""
@@ -141,17 +152,9 @@ class JsonFormat(SettingsFormat):
         """Return the raw text at `keys`."""
         return None if self._is_blank(text) else json_spans.raw_at(text, keys)
 
-    def replace(self, text: str, keys: Keys, raw: str) -> str:
-        """Replace the value at `keys`."""
-        return json_spans.replace_at(text, keys, raw)
-
     def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
         """Insert a member at the end of the same object."""
         return json_spans.insert(text, json_spans.Items(keys[:-1], {name: list(value)}))[0]
-
-    def remove_beside(self, text: str, keys: Keys) -> str:
-        """Remove the member at `keys`."""
-        return json_spans.remove_member(text, keys)
 
     def literal(self, value: str | Sequence[str]) -> str:
         """Return `value` as JSON."""
@@ -160,10 +163,6 @@ class JsonFormat(SettingsFormat):
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket."""
         return _prepend(raw, items, is_empty=not json_spans.parse(raw).value)
-
-    def without_first(self, raw: str, count: int) -> str:
-        """Cut the first items of an array."""
-        return json_spans.without_first(raw, count)
 
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return an object with nothing but this member."""
@@ -185,6 +184,7 @@ class TomlFormat(SettingsFormat):
     """TOML, in which each member is its own table."""
 
     new_file = ""
+    _spans: _Spans = toml_spans
 
     def values(self, text: str) -> dict[str, Any]:
         """Return all values."""
@@ -199,23 +199,11 @@ class TomlFormat(SettingsFormat):
     def remove(self, text: str, keys: Keys, made: Sequence[Keys]) -> str:
         """Remove a table with the tables in it."""
         del made
-        return toml_spans.remove(text, keys)
-
-    def raw(self, text: str, keys: Keys) -> str | None:
-        """Return the raw text at `keys`."""
-        return toml_spans.raw_at(text, keys)
-
-    def replace(self, text: str, keys: Keys, raw: str) -> str:
-        """Replace the value at `keys`."""
-        return toml_spans.replace_at(text, keys, raw)
+        return toml_spans.remove_member(text, keys)
 
     def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
         """Insert a line after that of `keys`."""
         return toml_spans.insert_beside(text, keys, name, list(value))
-
-    def remove_beside(self, text: str, keys: Keys) -> str:
-        """Remove the line of `keys`."""
-        return toml_spans.remove(text, keys)
 
     def literal(self, value: str | Sequence[str]) -> str:
         """Return `value` as TOML."""
@@ -224,10 +212,6 @@ class TomlFormat(SettingsFormat):
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket."""
         return _prepend(raw, items, is_empty=not toml_spans.parse(f"x = {raw}")["x"])
-
-    def without_first(self, raw: str, count: int) -> str:
-        """Cut the first items of an array."""
-        return toml_spans.without_first(raw, count)
 
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return the table."""
@@ -238,6 +222,7 @@ class YamlFormat(SettingsFormat):
     """YAML in block style. Lists of strings may be in flow style."""
 
     new_file = ""
+    _spans: _Spans = yaml_spans
 
     def values(self, text: str) -> dict[str, Any]:
         """Return all values."""
@@ -261,21 +246,9 @@ class YamlFormat(SettingsFormat):
         """Return the member below its key."""
         return yaml_spans.insert_member("", keys, name, value)[0].rstrip("\n")
 
-    def raw(self, text: str, keys: Keys) -> str | None:
-        """Return the raw text at `keys`."""
-        return yaml_spans.raw_at(text, keys)
-
-    def replace(self, text: str, keys: Keys, raw: str) -> str:
-        """Replace the value at `keys`."""
-        return yaml_spans.replace_at(text, keys, raw)
-
     def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
         """Insert a line after the lines of `keys`."""
         return yaml_spans.insert_beside(text, keys, name, value)
-
-    def remove_beside(self, text: str, keys: Keys) -> str:
-        """Remove the lines of `keys`."""
-        return yaml_spans.remove_member(text, keys)
 
     def literal(self, value: str | Sequence[str]) -> str:
         """Return `value` as YAML."""
@@ -286,7 +259,3 @@ class YamlFormat(SettingsFormat):
         if raw.startswith("["):
             return _prepend(raw, items, is_empty=not yaml_spans.parse(f"x: {raw}")["x"])
         return yaml_spans.prepend(raw, items)
-
-    def without_first(self, raw: str, count: int) -> str:
-        """Cut the first items of a list."""
-        return yaml_spans.without_first(raw, count)

@@ -124,7 +124,7 @@ def set_value(text: str, keys: KeyPath, value: Any) -> str:  # noqa: ANN401 - a 
     return insert_table(text, table, {str(name): value})
 
 
-def remove(text: str, keys: KeyPath) -> str:
+def remove_member(text: str, keys: KeyPath) -> str:
     """Return `text` without the key or the table at `keys`, and without all that is in it.
 
     Comments between two tables stay. Raises NotEditable.

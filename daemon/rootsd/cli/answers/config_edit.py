@@ -254,7 +254,7 @@ def remove_parent(
     config_file = invocation.config_to_edit
     with _edit_or_check(config_file, effect) as change:
         path, index = _find_parent(read_config(config_file), typed)
-        change(lambda text: toml_spans.remove(text, ("parent", index)))
+        change(lambda text: toml_spans.remove_member(text, ("parent", index)))
     return path
 
 
@@ -298,7 +298,7 @@ def unset_key(
 ) -> bool:
     """Remove a key from the configuration, and return whether it was there. Raises BadConfig."""
     keys = (key.table, key.name)
-    return _edit_key(invocation, lambda text: toml_spans.remove(text, keys), effect)
+    return _edit_key(invocation, lambda text: toml_spans.remove_member(text, keys), effect)
 
 
 def _edit_key(invocation: Invocation, edit: Callable[[str], str], effect: ApplyMode) -> bool:
