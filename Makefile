@@ -109,9 +109,8 @@ build/site-tools/.ready: requirements/site.txt tools/find_python.sh
 # Without the theme's notice of its end of life, in May 2027, at each build.
 site site-serve: export NO_MKDOCS_2_WARNING := 1
 
-site: build/site-tools/.ready  ## build the documentation into build/site, and check its links
+site: build/site-tools/.ready  ## build the documentation into build/site; mkdocs checks its links
 	@$(SITE_BIN)/mkdocs build --strict
-	@$(SITE_BIN)/python tools/check_site.py build/site
 
 site-serve: build/site-tools/.ready  ## show the documentation at http://127.0.0.1:8000, as you edit it
 	@$(SITE_BIN)/mkdocs serve

@@ -36,21 +36,6 @@ REGISTRY_HOSTS = tuple(
 )
 SLEEPS = ("sleep", "sleep_until", "sleep_forever")
 
-# Words that a newcomer could not guess. docs/GLOSSARY.md has the words to use instead.
-_CLASS_WORDS = """
-    Asking Audience Awaited Backlog Barrier Behind Bookings Chronicle Desk Door Entry Eras Fault
-    Gate Ground Guards Habits Happening Hints Intake Keeping Linked Means Memo Notice Noticing
-    Offers Outlet Overtaken Patience Reception Renewal Repairs Reply Rounds Senses Shapes Sight
-    Standing Strays Supplier Supply Surveyor Sweeping Terrain Territory Told Turns Visit Visitor
-    Wish
-"""
-_MODULE_WORDS = """
-    arrival becoming boundary collecting diagnosis examining guarding keys manner nowhere pace
-    portrait relief sparing stable voices
-"""
-RETIRED_CLASSES = frozenset(_CLASS_WORDS.split())
-RETIRED_MODULES = frozenset(f"{_CLASS_WORDS.lower()} {_MODULE_WORDS}".split())
-
 
 def _sources() -> list[Path]:
     return sorted([*PACKAGE.rglob("*.py"), *TESTS.rglob("*.py")])
@@ -236,16 +221,6 @@ def test_each_public_class_name_is_used_once() -> None:
     modules = _modules_of_public_classes()
     assert len(modules) > 100, "the search for classes finds nothing"
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
-
-
-def test_no_class_has_a_retired_name() -> None:
-    modules = _modules_of_public_classes()
-    assert {name: modules[name] for name in RETIRED_CLASSES & modules.keys()} == {}
-
-
-def test_no_module_has_a_retired_name() -> None:
-    modules = [path for path in PACKAGE.rglob("*") if path.stem in RETIRED_MODULES]
-    assert _of(PACKAGE, modules) == []
 
 
 def test_a_nested_public_class_is_found_and_a_private_one_is_not() -> None:

@@ -30,7 +30,7 @@ ADDED = {
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/vulnerabilities.md",
 }
-_CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _PICTURE = re.compile(
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]*)">\s*'
@@ -56,7 +56,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN40
 
 def adapt(text: str, place: str) -> str:
     """Return the text of a document for its place on the site, such as `guide/start.md`."""
-    parts = _CODE.split(text)
+    parts = CODE.split(text)
     parts[::2] = [_adapt_prose(part, place) for part in parts[::2]]
     return "".join(parts)
 

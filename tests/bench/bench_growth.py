@@ -1,7 +1,4 @@
-"""How scan, start, memory, and answers grow with the number of repositories, with a plot.
-
-Run: make bench ARGS='-k bench_growth --sizes=check --plot=docs/growth.svg'
-"""
+"""How scan, start, memory, and answers grow with the number of repositories."""
 
 from __future__ import annotations
 
@@ -20,18 +17,10 @@ from bench.bench_scan import C_WALK, FD, RESCAN, SCAN, Contest, others
 from bench.bench_start import discovery
 from bench.forest import Plan, make_forest
 from bench.measuring import interleaved, memory, run_quietly, table
-from bench.plot import Curve, plot
 from bench.running import daemon
 from support.sizes import Sizes
 
 START = "rootsd: start to watching, all checks"
-LABELS = {
-    SCAN: "rootsd: scan",
-    RESCAN: "rootsd: scan again, nothing changed",
-    START: "rootsd: start until it watches",
-    C_WALK: "walk in C, one thread",
-    FD: "fd",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +56,7 @@ def measure(folder: Path, repositories: int, rounds: int) -> Point:
 
 
 @pytest.mark.needs("linux")
-def test_cost_grows_with_the_frontier(
-    tmp_path: Path, sizes: Sizes, request: pytest.FixtureRequest
-) -> None:
+def test_cost_grows_with_the_frontier(tmp_path: Path, sizes: Sizes) -> None:
     counts = sizes.pick(
         test=(500, 1_000, 2_000), check=(500, 5_000, 20_000), soak=(500, 5_000, 20_000, 50_000)
     )
@@ -92,19 +79,6 @@ def test_cost_grows_with_the_frontier(
             for point in points
         ),
     )
-    target = request.config.getoption("--plot")
-    if target is not None:
-        curves = [
-            Curve(
-                LABELS[name],
-                [(point.looked_at, point.wall_ms[name]) for point in points],
-                is_ours=name.startswith("rootsd"),
-            )
-            for name in names
-        ]
-        title = "Time to scan and to start, by the number of folders that rootsd reads"
-        text = plot(curves, title, "folders that rootsd reads", "ms")
-        target.write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

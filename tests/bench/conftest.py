@@ -10,10 +10,6 @@ from bench.forest import Forest, Plan, make_forest
 from support.sizes import Sizes
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--plot", type=Path, help="write the curve of bench_growth there, as SVG")
-
-
 @pytest.fixture(scope="session")
 def forest(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Forest:
     """5,000 repositories in more than 170,000 folders, as the budgets have it; read only.
