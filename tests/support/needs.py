@@ -33,6 +33,11 @@ class Need:
     install: str
 
 
+def uv() -> str | None:
+    """Return where uv is: on the PATH, or else in .venv, where tools/setup.sh then put it."""
+    return shutil.which("uv") or shutil.which("uv", path=TOP / ".venv" / "bin")
+
+
 def _program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
 
@@ -184,7 +189,7 @@ NEEDS = {
         "run it as root on Linux, after apt-get install systemd util-linux",
     ),
     "systemd-analyze": Need(_program("systemd-analyze"), "apt-get install systemd"),
-    "uv": Need(_program("uv"), "pip install uv, and put it on the PATH"),
+    "uv": Need(lambda: uv() is not None, "pip install uv, and put it on the PATH"),
     "vim": Need(_program("vim"), "apt-get install vim"),
     "wall": Need(
         lambda: problem_of(probe()) is None,

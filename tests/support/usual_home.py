@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from support.needs import uv
 from support.wheelhouse import write_wheels
 
 _FILES = {
@@ -127,6 +128,6 @@ def _install(packages: Path | None, home: Path) -> None:
             target = os.readlink(program).removeprefix("../")
             program_link = home / ".npm-global" / "bin" / program.name
             program_link.symlink_to(f"../lib/node_modules/{target}")
-    if uv := shutil.which("uv"):
+    if found := uv():
         (home / ".local" / "bin").mkdir(parents=True)
-        shutil.copy(uv, home / ".local" / "bin" / "uv")
+        shutil.copy(found, home / ".local" / "bin" / "uv")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
+from support.needs import uv
 from support.walls import Wall, root_at
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -107,7 +108,8 @@ TOOLS = {
 
 def place_of(tool: str) -> str:
     """Return where a tool is. The one of the system needs nothing that is not visible inside."""
-    return shutil.which(tool, path="/usr/bin") or shutil.which(tool) or ""
+    found = shutil.which(tool, path="/usr/bin") or shutil.which(tool)
+    return found or (tool == "uv" and uv()) or ""
 
 
 def variables_in(home: Path) -> dict[str, str]:
