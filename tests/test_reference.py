@@ -280,6 +280,7 @@ confine --clean
 down
 ls
 pending
+exposure
 """.strip().splitlines()
 
 

@@ -16,6 +16,7 @@ from attribute_docs import attribute_docs
 from msgspec import inspect
 
 from rootsd.agents.forms.client import ClientTrial
+from rootsd.agents.forms.reach import ExposureKind, Extent
 from rootsd.cli.answers.connecting import WiringResult
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.options.flags import VerbCommand
@@ -45,7 +46,8 @@ from rootsd.wire.follow import ProjectGroup
 _ENUMERATIONS: Mapping[str, type[Enum]] = {
     each.__name__: each
     for each in (
-        Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, FindingKind, Guard,
+        Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, ExposureKind, Extent,
+        FindingKind, Guard,
         MountPolicy, NestedPolicy, ParentState, Presence, ProgramUse, ProjectGroup, ProjectKind,
         RevokePolicy,
         Severity, Verdict, VerdictReason, WallEngine, Wired, WiringResult,

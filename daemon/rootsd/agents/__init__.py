@@ -16,6 +16,8 @@ the first line:
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).
 * `hook()`: how it asks before each call of a tool (`rootsd hook`).
+* `reach()`: what its settings let it read and write without a question (`rootsd exposure`).
+  `reach_in()`: what is wrong with its settings in a project.
 
 What needs a form is a function, so that a program loads only what it reads (`forms`).
 

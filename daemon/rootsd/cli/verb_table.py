@@ -25,7 +25,7 @@ _ORDER = """
     init up down connect disconnect clients service parent sync config doctor scan
     pending review approve deny forget undo prune export rename tag focus add rule guard
     give
-    status ls show open log sessions check why version help
+    exposure status ls show open log sessions check why version help
     completion shell-init bridge run hook daemon
 """
 

@@ -16,6 +16,7 @@ from rootsd.settings import json_spans, toml_spans, yaml_spans
 from rootsd.settings.errors import NotEditable
 
 Keys = tuple[str, ...]
+KeyPath = toml_spans.KeyPath
 
 _JSON_IDLE = re.compile(r"\ufeff?(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WHOLE: Keys = ()
@@ -25,6 +26,7 @@ class _Spans(Protocol):
     """The edits that the module of each language has."""
 
     def raw_at(self, text: str, keys: Keys) -> str | None: ...
+    def line_at(self, text: str, keys: KeyPath) -> int: ...
     def replace_at(self, text: str, keys: Keys, raw: str) -> str: ...
     def remove_member(self, text: str, keys: Keys) -> str: ...
     def without_first(self, raw: str, count: int) -> str: ...
@@ -77,6 +79,10 @@ class SettingsFormat(ABC):
     def raw(self, text: str, keys: Keys) -> str | None:
         """Return the raw text of the value at `keys`, or None if there is none."""
         return self._spans.raw_at(text, keys)
+
+    def line(self, text: str, keys: KeyPath) -> int:
+        """Return the line of the value at `keys`, or of what there is of it. Counted from 1."""
+        return self._spans.line_at(text, keys)
 
     def replace(self, text: str, keys: Keys, raw: str) -> str:
         """Return the text with `raw` in place of the value at `keys`."""

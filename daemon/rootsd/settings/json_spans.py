@@ -276,6 +276,21 @@ def raw_at(text: str, keys: Keys) -> str | None:
     return None if missing else text[node.start : node.end]
 
 
+def line_at(text: str, keys: Sequence[str | int]) -> int:
+    """Return the line of the value at `keys`, or of what there is of it. Raises NotEditable."""
+    node, at = parse(text), 0
+    for key in keys:
+        named = (
+            (key == (n if child.key is None else child.key), child)
+            for n, child in enumerate(node.children)
+        )
+        found = next((child for is_it, child in named if is_it), None)
+        if found is None:
+            break
+        node, at = found.node, found.start
+    return text.count("\n", 0, at) + 1
+
+
 def replace_at(text: str, keys: Keys, raw: str) -> str:
     """Return `text` with `raw` in place of the value at `keys`. Raises NotEditable."""
     root = parse(text)

@@ -73,6 +73,12 @@ def find_lines(text: str) -> Mapping[KeyPath, int]:
     return lines
 
 
+def line_at(text: str, keys: KeyPath) -> int:
+    """Return the line of a key, a table, or an item, or of what there is of it."""
+    lines = find_lines(text)
+    return next((lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in lines), 1)
+
+
 def insert_table(text: str, keys: KeyPath, values: Mapping[str, Any]) -> str:
     """Return `text` with a table at `keys` below everything else. Raises NotEditable."""
     expected = parse(text)

@@ -116,6 +116,16 @@ def raw_at(text: str, keys: Keys) -> str | None:
     return body[start:end]
 
 
+def line_at(text: str, keys: Sequence[str | int]) -> int:
+    """Return the line of a member, or 1 if it is not in block style. Raises NotEditable."""
+    try:
+        node = _node_at(text, tuple(map(str, keys[:-1])))
+        key, _ = _member(node, str(keys[-1]))
+    except NotEditable:
+        return 1
+    return int(key.start_mark.line) + 1
+
+
 def replace_at(text: str, keys: Keys, raw: str) -> str:
     """Return `text` with `raw` in place of the value at `keys`. Raises NotEditable."""
     expected = deepcopy(parse(text))

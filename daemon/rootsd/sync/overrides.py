@@ -52,7 +52,7 @@ class WrittenDenials(Struct, frozen=True):
             for folder, rule in lost.items()
         ]
 
-    def lost_in(self, projects: Sequence[str]) -> list[str]:
+    def lost_in(self, projects: Sequence[str]) -> dict[str, str]:
         """Return a sentence for each of `projects` whose own files take denials away."""
         some = projects[:_MAX_PROJECTS] if self.names else ()
         found: Iterator[tuple[str, str]]
@@ -61,11 +61,12 @@ class WrittenDenials(Struct, frozen=True):
         elif self.target.format.merges:
             found = _in_merged(self, some)
         else:
-            return []
-        return [
-            f"a session in {safe_label(project, limit=None)} can open denied folders: {why}"
+            return {}
+        return {
+            project: f"a session in {shown} can open denied folders: {why}"
             for project, why in found
-        ]
+            if (shown := safe_label(project, limit=None))
+        }
 
     def folders(self) -> list[str]:
         """Return the denied folders, from patterns for everything in them."""

@@ -148,7 +148,7 @@ class AccessSync(Struct):
                     )
             written = _written(target, file, wanted.entries)
             lost = [each for each in written.lost() if each not in omitted]
-            open_in = written.lost_in(wanted.projects)
+            open_in = [*written.lost_in(wanted.projects).values()]
         except (RootsdError, NotEditable) as error:
             if isinstance(error, RootsdError):
                 problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")

@@ -255,7 +255,7 @@ def collect_risks(path: bytes, kind: ProjectKind) -> CollectedRisks:
     """
     dirs = git_dirs_of(path, kind)
     executed = [*find_executed(path, *_settings_and_hooks(dirs))]
-    secrets, is_whole = _find_secrets(path)
+    secrets, is_whole = find_secrets(path)
     shown = [*executed[:_MAX_RISKS], *secrets[:_MAX_RISKS], *_find_elsewhere(path, dirs)]
     left_out = sum(max(0, len(all_) - _MAX_RISKS) for all_ in (executed, secrets))
     return CollectedRisks(read_origin(path, kind), shown, left_out, is_whole)
@@ -266,8 +266,11 @@ def _find_elsewhere(top: bytes, dirs: GitDirs | None) -> Iterator[FindingItem]:
         yield _finding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder))
 
 
-def _find_secrets(top: bytes) -> tuple[list[FindingItem], bool]:
-    """Return the sensitive files in `top` and its folders, and whether all names were read."""
+def find_secrets(top: bytes) -> tuple[list[FindingItem], bool]:
+    """Return the sensitive files in `top` and its folders, and whether all names were read.
+
+    It reads at most `MAX_RISK_NAMES` names, and none below those folders.
+    """
     try:
         device = os.lstat(top).st_dev
     except OSError:

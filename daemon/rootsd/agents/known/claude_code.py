@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rootsd.agents import forms
 
 LABEL = "Claude Code"
@@ -143,3 +145,180 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             lock=form.ClientLock.FOLDER,
         ),
     )
+
+
+# Commands that run any other command, and commands that print any file.
+_RUNNERS = (
+    "bash", "sh", "zsh", "env", "xargs", "sudo", "python", "python3", "node", "perl",
+    "ruby", "npx", "uvx", "docker", "find", "awk",
+)  # fmt: skip
+_PRINTERS = ("cat", "head", "tail", "less", "grep", "rg", "sed", "cp")
+_RULES = ("allow", "deny", "ask")
+_TOOLS = (
+    "Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "NotebookEdit", "NotebookRead", "Read",
+    "WebFetch", "WebSearch", "Write",
+)  # fmt: skip
+_FILE_TOOLS = frozenset(("Edit", "Glob", "Grep", "MultiEdit", "NotebookEdit", "Read", "Write"))
+_WHOLE_DISK = frozenset(("", "*", "**", "//**", "~/**"))
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its settings allow. `default` and `auto` were run in 2.1.330.
+
+    Its file tools ask before they leave the project. The command line `--permission-mode` and a
+    project's own settings can say otherwise.
+    """
+    form, place = forms.reach, forms.place
+    user = home.read(place.moved_by("CLAUDE_CONFIG_DIR", ".claude", "settings.json"))
+    managed = home.read(
+        place.SettingsPlace(
+            "/etc/claude-code/managed-settings.json",
+            "/Library/Application Support/ClaudeCode/managed-settings.json",
+        )
+    )
+    own = home.read(place.moved_by("CLAUDE_CONFIG_DIR", "", ".claude.json"))
+    files = (managed, user)
+    reads, writes, found = _by_mode(files)
+    for file in files:
+        for keys, rule in file.texts("permissions", "allow").items():
+            widens = _widened_by(rule)
+            said = form.said_by(form.Extent.EVERYTHING, file, *keys)
+            reads = said if "r" in widens else reads
+            writes = said if "w" in widens else writes
+        found += _about_rules(home, file)
+        found += form.misspelled_keys(file, (), ("permissions", "hooks", "sandbox", "env"))
+        found += form.misspelled_keys(
+            file, ("permissions",), (*_RULES, "additionalDirectories", "defaultMode")
+        )
+    found += _about_lists(home, files, own)
+    sandbox = form.first_with(files, "sandbox", "enabled")
+    if sandbox is not None and sandbox.at("sandbox", "enabled") is True:
+        is_asked = sandbox.at("sandbox", "autoAllowBashIfSandboxed") is False
+        denied = sandbox.texts("sandbox", "filesystem", "denyRead").values()
+        is_denied = any(home.holds_home(home.expand(each) or "-") for each in denied)
+        if not (is_asked or is_denied):  # its sandbox reads the whole disk
+            reads = form.said_by(form.Extent.EVERYTHING, sandbox, "sandbox", "enabled")
+        writes = form.said_by(form.Extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
+    opened = [each for file in files for each in _opened(file).values()]
+    return form.AgentReach(reads, writes, tuple(opened), tuple(found))
+
+
+def reach_in(home: forms.reach.AgentHome, project: str) -> forms.reach.Found:
+    """Return what the settings of a project change for the sessions in it."""
+    form, keys = forms.reach, ("permissions", "defaultMode")
+    found: forms.reach.Found = []
+    for name in RUNS[1:3]:
+        file = home.read_path(f"{project}/{name}")
+        if file.at(*keys) in ("acceptEdits", "auto", "bypassPermissions"):
+            text = f"a session there runs in the mode {file.at(*keys)}, whatever your settings say"
+            found.append(form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text))
+        if file.at("disableAllHooks") is True:
+            text = "a session there runs none of your hooks"
+            switch = ("disableAllHooks",)
+            found.append(form.finding(form.ExposureKind.HOOKS_OFF, file, switch, text))
+        found += _about_rules(home, file)
+        found += form.about_folders(home, file, _opened(file), "opens")
+    return found
+
+
+def _by_mode(
+    files: tuple[forms.reach.AgentFile, ...],
+) -> tuple[forms.reach.ExposedAccess, forms.reach.ExposedAccess, forms.reach.Found]:
+    form, keys = forms.reach, ("permissions", "defaultMode")
+    extent = form.Extent
+    found: forms.reach.Found = []
+    modes = {
+        "acceptEdits": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
+        "auto": (extent.EVERYTHING, extent.ASKS_ELSEWHERE),
+        "bypassPermissions": (extent.EVERYTHING, extent.EVERYTHING),
+        "dontAsk": (extent.PROJECT, extent.NOTHING),
+    }
+    default = (extent.ASKS_ELSEWHERE, extent.ASKS)
+    file = form.first_with(files, *keys)
+    mode = file.at(*keys) if file is not None else None
+    switch = form.first_with(files, "permissions", "disableBypassPermissionsMode")
+    if file is not None and switch is not None and mode == "bypassPermissions":
+        text = f'"{mode}" has no effect: {switch.path} disables it'
+        found.append(form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text))
+        file = None
+    if file is None or not isinstance(mode, str):
+        reason = "Claude Code asks by default"
+        return form.by_default(default[0], reason), form.by_default(default[1], reason), found
+    reads, writes = modes.get(mode, default)
+    return form.said_by(reads, file, *keys), form.said_by(writes, file, *keys), found
+
+
+def _widened_by(rule: str) -> str:
+    """Return `r`, `w`, or both, if a rule allows that everywhere."""
+    tool, _, rest = rule.partition("(")
+    what = rest.removesuffix(")").removesuffix(":*").strip()
+    if tool == "Bash":
+        program = what.split(" ")[0]
+        is_any = what in _WHOLE_DISK or program in _RUNNERS
+        return "rw" if is_any else "r" if program in _PRINTERS else ""
+    if what not in _WHOLE_DISK or (what in ("*", "**") and tool != "Read"):
+        return ""
+    return {"Read": "r", "Edit": "w", "Write": "w"}.get(tool, "")
+
+
+def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> forms.reach.Found:
+    form = forms.reach
+    found: forms.reach.Found = []
+    denied = set(file.texts("permissions", "deny").values())
+    for name in _RULES:
+        for keys, rule in file.texts("permissions", name).items():
+            tool, _, rest = rule.partition("(")
+            path = rest.removesuffix(")")
+            like = form.nearest(tool, _TOOLS)
+            if name == "allow" and rule in denied:
+                text = f"{rule} is also denied, and the denial wins"
+                found.append(form.finding(form.ExposureKind.CONTRADICTED, file, keys, text))
+            elif tool not in _TOOLS and like and not tool.startswith("mcp__"):
+                text = f"{rule} matches nothing: Claude Code has no tool {tool}; is it {like}?"
+                found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
+            elif tool in _FILE_TOOLS and path.startswith("/") and not path.startswith("//"):
+                # It means a path beside the settings. Nobody keeps a /home or a /Users there.
+                top = "/" + path[1:].partition("/")[0]
+                beside = os.path.join(os.path.dirname(os.path.dirname(file.path)), top[1:])
+                if len(top) > 1 and os.path.isdir(top) and not os.path.lexists(beside):
+                    text = f"{rule} is below the settings folder; for the disk, write //{path[1:]}"
+                    kind = form.ExposureKind.MATCHES_NOTHING
+                    found.append(form.finding(kind, file, keys, text))
+            elif tool in _FILE_TOOLS and path.startswith(("//", "~/")):
+                meant = form.misspelled(home.expand(path.replace("//", "/", 1)) or "/")
+                if meant is not None:
+                    text = f"{rule} matches nothing: is it {meant}?"
+                    found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
+    return found
+
+
+def _about_lists(
+    home: forms.reach.AgentHome,
+    files: tuple[forms.reach.AgentFile, ...],
+    own: forms.reach.AgentFile,
+) -> forms.reach.Found:
+    form = forms.reach
+    found: forms.reach.Found = []
+    for file in files:
+        found += form.about_folders(home, file, _opened(file), "opens")
+        if file.at("enableAllProjectMcpServers") is True:
+            text = "it starts the servers that any project brings, without a question"
+            keys = ("enableAllProjectMcpServers",)
+            found.append(form.finding(form.ExposureKind.ANY_PROJECT, file, keys, text))
+        if file.at("sandbox", "filesystem") and not file.at("sandbox", "enabled"):
+            found += form.about_switch(
+                file,
+                ("sandbox", "filesystem"),
+                "sandbox.filesystem",
+                "sandbox.enabled is not true",
+            )
+    trusted: forms.reach.TextsByKeys = {
+        ("projects", path): path
+        for path, entry in own.members("projects").items()
+        if isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") is True
+    }
+    return found + form.about_folders(home, own, trusted, "trusts")
+
+
+def _opened(file: forms.reach.AgentFile) -> forms.reach.TextsByKeys:
+    return file.texts("permissions", "additionalDirectories")

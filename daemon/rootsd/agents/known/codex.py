@@ -106,3 +106,65 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             worktrees=forms.place.moved_by("CODEX_HOME", ".codex", "worktrees"),
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its sandbox allows, which was run in 0.169 and 0.171.
+
+    Every mode reads the whole disk. In a folder that is not trusted, it starts read-only.
+    """
+    form = forms.reach
+    file = home.read(
+        forms.place.moved_by("CODEX_HOME", ".codex", "config.toml"), forms.client.TOML
+    )
+    profile = str(file.at("default_permissions") or "")
+    keys = ("default_permissions",) if profile else ("sandbox_mode",)
+    named = file.at("permissions", profile, "extends") if profile[:1] != ":" else profile
+    mode = str(named or "").removeprefix(":") if profile else str(file.at(*keys) or "")
+    extent = form.Extent
+    found: forms.reach.Found = []
+    is_asked = file.at("approval_policy") != "never"
+    writes = {
+        "danger-full-access": extent.EVERYTHING,
+        "read-only": extent.ASKS if is_asked else extent.NOTHING,
+    }.get(mode, extent.ASKS_ELSEWHERE if is_asked else extent.PROJECT)
+    reason = "Codex's sandbox reads everything and writes the project"
+    reads = form.by_default(extent.EVERYTHING, reason)
+    trusted: forms.reach.TextsByKeys = {
+        ("projects", path): path
+        for path in file.members("projects")
+        if file.at("projects", path, "trust_level") == "trusted"
+    }
+    found += form.about_folders(home, file, trusted, "trusts")
+    roots = ("sandbox_workspace_write", "writable_roots")
+    opened = file.texts(*roots)
+    found += form.about_folders(home, file, opened, "opens")
+    if opened and mode in ("read-only", "danger-full-access"):
+        needed = f"{keys[0]} is not workspace-write"
+        found += form.about_switch(file, roots, "writable_roots", needed)
+    denials = [
+        path
+        for path, use in file.members("permissions", profile, "filesystem").items()
+        if use == "deny"
+    ]
+    denied = [home.expand(path) or "-" for path in denials]
+    if any(map(home.holds_home, denied)):
+        reads = form.said_by(extent.ASKS_ELSEWHERE, file, "permissions", profile, "filesystem")
+    known = (
+        "sandbox_mode",
+        "approval_policy",
+        "sandbox_workspace_write",
+        "default_permissions",
+        "mcp_servers",
+        "projects",
+        "permissions",
+        "profiles",
+    )
+    found += form.misspelled_keys(file, (), known)
+    profile_file = home.read(access().place, forms.client.TOML)
+    if profile_file.members("permissions", "rootsd", "filesystem") and profile != "rootsd":
+        found += form.about_switch(
+            profile_file, ("permissions", "rootsd"), "this profile", "start Codex with -p rootsd"
+        )
+    said = form.said_by(writes, file, *keys) if mode else form.by_default(writes, reason)
+    return form.AgentReach(reads, said, tuple(opened.values()), tuple(found))

@@ -93,3 +93,26 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             health=form.HealthCheck(("mcp", "list"), listed=rf"(?m)^\s+{form.ENTRY_NAME} \("),
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its settings allow, by its help topics and runs of 1.0.102."""
+    form, extent = forms.reach, forms.reach.Extent
+    settings = home.read(access().place)
+    config = home.read(forms.place.moved_by("COPILOT_HOME", ".copilot", "config.json"))
+    if home.variables.get("COPILOT_ALLOW_ALL", "").lower() in ("1", "true"):
+        reads = writes = form.by_default(extent.EVERYTHING, "the variable COPILOT_ALLOW_ALL")
+    else:
+        reason = "Copilot CLI asks by default"
+        reads = form.by_default(extent.ASKS_ELSEWHERE, reason)
+        writes = form.by_default(extent.ASKS, reason)
+    found = form.about_folders(home, config, config.texts("trustedFolders"), "trusts")
+    policy = ("sandbox", "userPolicy", "filesystem")
+    if settings.at(*policy) and settings.at("sandbox", "enabled") is not True:
+        needed = "its sandbox is on only with --sandbox, or with sandbox.enabled"
+        found += form.about_switch(settings, policy, "sandbox.userPolicy", needed)
+    for keys, typed in settings.texts(*policy, "deniedPaths").items():
+        if (meant := form.misspelled(home.expand(typed) or "/")) is not None:
+            text = f"{typed} matches nothing: is it {meant}?"
+            found.append(form.finding(form.ExposureKind.MISSPELLED, settings, keys, text))
+    return form.AgentReach(reads, writes, (), tuple(found))

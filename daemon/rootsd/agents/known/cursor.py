@@ -70,3 +70,16 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             worktrees=forms.place.SettingsPlace(".cursor/worktrees"),
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its settings allow, by its documentation. It reads without a question."""
+    form, extent = forms.reach, forms.reach.Extent
+    file = home.read(forms.place.SettingsPlace(".cursor/cli-config.json"))
+    reason = "Cursor asks before commands by default"
+    reads = form.by_default(extent.EVERYTHING, "Cursor reads without asking")
+    writes = form.by_default(extent.ASKS_ELSEWHERE, reason)
+    if file.at("approvalMode") == "unrestricted":
+        writes = form.said_by(extent.EVERYTHING, file, "approvalMode")
+    known = ("permissions", "approvalMode", "sandbox")
+    return form.AgentReach(reads, writes, (), tuple(form.misspelled_keys(file, (), known)))

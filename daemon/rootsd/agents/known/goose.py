@@ -58,3 +58,20 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             programs=PROGRAMS[:1],
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its mode allows, by its documentation."""
+    form, extent = forms.reach, forms.reach.Extent
+    place = forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", "config.yaml", "goose")
+    file, keys = home.read(place, forms.client.YAML), ("GOOSE_MODE",)
+    mode = file.at(*keys)
+    if mode is None:
+        access = form.by_default(extent.EVERYTHING, "Goose asks before nothing by default")
+        return form.AgentReach(access, access)
+    reads, writes = {
+        "approve": (extent.ASKS, extent.ASKS),
+        "smart_approve": (extent.EVERYTHING, extent.ASKS),
+        "chat": (extent.NOTHING, extent.NOTHING),
+    }.get(str(mode), (extent.EVERYTHING, extent.EVERYTHING))
+    return form.AgentReach(form.said_by(reads, file, *keys), form.said_by(writes, file, *keys))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rootsd.agents import forms
 
 LABEL = "opencode"
@@ -128,3 +130,46 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             ),
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its settings allow, run in 1.18.33.
+
+    It runs commands and edits without a question by default. It asks before it uses a folder
+    elsewhere, if a tool or a plain command names it: a script in between is not seen.
+    """
+    form, extent = forms.reach, forms.reach.Extent
+    files = [home.read(place) for place in (*_files_before(), *_files_after())]
+    reason = "opencode runs commands without asking by default"
+    reads = writes = form.by_default(extent.EVERYTHING, reason)
+    found: forms.reach.Found = []
+    opened: dict[str, str] = {}
+    for file in files:
+        rules = file.members("permission")
+        for tool in ("*", "bash"):
+            actions = rules.get(tool)
+            # Of its rules, the last one that matches applies.
+            last = [*actions.values()][-1] if isinstance(actions, dict) and actions else actions
+            if last in ("ask", "deny"):
+                where = extent.ASKS_ELSEWHERE if last == "ask" else extent.PROJECT
+                reads = writes = form.said_by(where, file, "permission", tool)
+            elif last == "allow":
+                reads = writes = form.said_by(extent.EVERYTHING, file, "permission", tool)
+        folders = rules.get("external_directory")
+        named = folders if isinstance(folders, dict) else {}
+        for pattern, action in named.items():
+            keys = ("permission", "external_directory", pattern)
+            path = home.expand(pattern)
+            meant = form.misspelled(path) if path is not None else None
+            if meant is not None:
+                text = f"{pattern} matches nothing: is it {meant}?"
+                found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
+            elif path is not None and os.path.isdir(path):
+                text = f"{pattern} does not match what is in it; add /**"
+                found.append(form.finding(form.ExposureKind.MATCHES_NOTHING, file, keys, text))
+            elif path is not None and action == "allow":
+                opened[pattern] = pattern.rstrip("*/")
+        found += form.misspelled_keys(file, (), ("permission", "mcp", "provider", "agent"))
+        known = ("external_directory", "bash", "edit", "read", "webfetch", "*")
+        found += form.misspelled_keys(file, ("permission",), known)
+    return form.AgentReach(reads, writes, tuple(opened.values()), tuple(found))

@@ -77,3 +77,10 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             not_synced=form.NO_DENIALS,
         ),
     )
+
+
+def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+    """Return what its settings allow, by the documentation of 0.24.4."""
+    folder = forms.place.moved_by("QWEN_HOME", ".qwen")
+    mode = ("tools", "approvalMode")
+    return gemini.reach(home, folder=folder, label=LABEL, mode_keys=mode, trusts_by_default=False)

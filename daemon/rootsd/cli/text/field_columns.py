@@ -32,6 +32,9 @@ class FieldList(click.ParamType[tuple[str, ...]]):
 
     name = "fields"
 
+    def __init__(self, fields: Sequence[str] = FIELDS) -> None:
+        self._fields = fields
+
     def convert(
         self,
         value: str | tuple[str, ...],
@@ -43,8 +46,9 @@ class FieldList(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(name.strip() for name in value.split(","))
         for name in names:
-            if name not in FIELDS:
-                self.fail(f"{name!r} is not one of the fields {', '.join(FIELDS)}", param, ctx)
+            if name not in self._fields:
+                known = ", ".join(self._fields)
+                self.fail(f"{name!r} is not one of the fields {known}", param, ctx)
         return names
 
     def shell_complete(
@@ -56,7 +60,7 @@ class FieldList(click.ParamType[tuple[str, ...]]):
         given = before.split(",")
         return [
             CompletionItem(before + comma + name)
-            for name in FIELDS
+            for name in self._fields
             if name.startswith(last) and name not in given
         ]
 

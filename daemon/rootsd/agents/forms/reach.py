@@ -1,0 +1,265 @@
+"""What an agent can read and write without a question, and the line of its settings that says so.
+
+An agent is not a sandbox: what it may do on its own is decided by its settings, and only a
+sandbox of the kernel makes that a limit. `rootsd exposure` prints it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TypedDict
+
+from msgspec import Struct, field
+
+from rootsd.agents.forms.client import JSON
+from rootsd.agents.forms.place import Platform, SettingsPlace
+from rootsd.core.labels import first_of, safe_label
+from rootsd.core.secret_names import secret_part
+from rootsd.settings.formats import KeyPath, SettingsFormat
+from rootsd.settings.settings_text import SettingsText, read_settings
+
+_LIKENESS = 0.75
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_SHOWN = 3
+_MAX_NAMES = 2_000
+_WILD = frozenset("*?[{")
+
+
+class Extent(StrEnum):
+    """Which files a program gets without a question, and what happens with the others."""
+
+    EVERYTHING = "everything"
+    """All that your account can use."""
+    ASKS_ELSEWHERE = "project, asks"
+    """The project in which it starts. Elsewhere, it asks."""
+    PROJECT = "project"
+    """The project in which it starts. Elsewhere, it is refused."""
+    ASKS = "asks"
+    """It asks each time."""
+    ROOTS = "roots"
+    """The roots that you approved: it runs behind the wall."""
+    NOTHING = "nothing"
+    """It runs on another machine, or it is refused each time."""
+    CONTAINER = "container"
+    """What its container mounts."""
+    UNKNOWN = "not known"
+    """rootsd does not know its settings, so nothing is known to limit it."""
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing keeps the program from the files of the home folder."""
+        return self in (Extent.EVERYTHING, Extent.UNKNOWN)
+
+
+class ExposedAccess(TypedDict):
+    """How far an agent or a server can read or write, and why."""
+
+    extent: str
+    """A value of `Extent`."""
+    reason: str
+    """The setting that says so, or a sentence if no setting does."""
+    file: str | None
+    """The settings file, or null."""
+    line: int | None
+    """The line there, or null."""
+
+
+class ExposureKind(StrEnum):
+    """What is wrong in a finding of `rootsd exposure`. The order is that of their weight."""
+
+    ASKS_NOTHING = "asks-nothing"
+    TOO_WIDE = "too-wide"
+    ANY_PROJECT = "any-project"
+    MISSPELLED = "misspelled"
+    MATCHES_NOTHING = "matches-nothing"
+    OVERRIDDEN = "overridden"
+    CONTRADICTED = "contradicted"
+    INACTIVE = "inactive"
+    HOOKS_OFF = "hooks-off"
+    INVALID_FILE = "invalid-file"
+    PROGRAM_GONE = "program-gone"
+    UNPINNED = "unpinned"
+    FOLDER_GONE = "folder-gone"
+
+
+class ExposureFinding(TypedDict):
+    """A setting that does not do what it seems to do, or that opens more than it should."""
+
+    kind: str
+    """A value of `ExposureKind`."""
+    text: str
+    """What is wrong, as a sentence."""
+    file: str
+    """The settings file."""
+    line: int
+    """The line there, counted from 1."""
+    remedy: str
+    """The command that closes it."""
+
+
+AgentFile = SettingsText
+Found = list[ExposureFinding]
+TextsByKeys = dict[KeyPath, str]
+
+
+class AgentReach(Struct, frozen=True):
+    """What an agent's settings let it do. `opened` are folders that it reads besides."""
+
+    reads: ExposedAccess
+    writes: ExposedAccess
+    opened: tuple[str, ...] = ()
+    findings: tuple[ExposureFinding, ...] = ()
+
+
+class AgentHome(Struct, frozen=True):
+    """The home folder in which the settings of one agent are looked for.
+
+    `texts` are the files that were read, by their paths.
+    """
+
+    home: str
+    variables: Mapping[str, str]
+    platform: Platform
+    texts: dict[str, SettingsText] = field(default_factory=dict)
+
+    def read(self, place: SettingsPlace, language: SettingsFormat = JSON) -> SettingsText:
+        """Return the settings file at a place."""
+        return self.read_path(place.locate(self.home, self.variables, self.platform), language)
+
+    def read_path(self, path: str, language: SettingsFormat = JSON) -> SettingsText:
+        """Return a settings file."""
+        if path not in self.texts:
+            self.texts[path] = read_settings(path, language)
+        return self.texts[path]
+
+    def expand(self, typed: str) -> str | None:
+        """Return a typed path as an absolute one, or None if it depends on the session."""
+        if typed == "~" or typed.startswith("~/"):
+            typed = self.home + typed[1:]
+        typed = typed.replace("$HOME", self.home)
+        return os.path.normpath(typed) if os.path.isabs(typed) else None
+
+    def holds_home(self, path: str) -> bool:
+        """Return whether a folder is the home folder or contains it."""
+        return f"{self.home}/".startswith(path.rstrip("/") + "/")
+
+
+def by_default(extent: Extent, reason: str) -> ExposedAccess:
+    """Return an access that no setting changes."""
+    return ExposedAccess(extent=extent, reason=reason, file=None, line=None)
+
+
+def said_by(extent: Extent, file: SettingsText, *keys: str | int) -> ExposedAccess:
+    """Return an access that the setting at `keys` decides."""
+    return ExposedAccess(
+        extent=extent, reason=_setting(file, keys), file=file.path, line=file.line(keys)
+    )
+
+
+def first_with(files: Iterable[SettingsText], *keys: str) -> SettingsText | None:
+    """Return the first file that has a value at `keys`."""
+    return next((file for file in files if file.at(*keys) is not None), None)
+
+
+def finding(
+    kind: ExposureKind, file: SettingsText, keys: KeyPath, text: str, remedy: str = ""
+) -> ExposureFinding:
+    """Return a finding about the setting at `keys`. Without a remedy, a person edits the line."""
+    line = file.line(keys) if keys and not file.problem else 1
+    typed = remedy or f"${{EDITOR:-vi}} +{line} {shlex.quote(safe_label(file.path, None))}"
+    return ExposureFinding(kind=kind, text=text, file=file.path, line=line, remedy=typed)
+
+
+def about_folders(
+    home: AgentHome, file: SettingsText, keys: Mapping[KeyPath, str], what: str
+) -> Found:
+    """Return the findings about folders that settings trust or open: gone, misspelled, too wide.
+
+    `keys` lead to each folder, as it is typed. `what` is a verb, such as `trusts`.
+    """
+    found, gone = [], []
+    for place, typed in keys.items():
+        path = home.expand(typed)
+        if path is None:
+            continue
+        if home.holds_home(path):
+            text = f"it {what} {typed}, so everything in your home folder"
+            found.append(finding(ExposureKind.TOO_WIDE, file, place, text))
+        elif (meant := misspelled(path)) is not None:
+            text = f"it {what} {typed}, which does not exist: is it {meant}?"
+            found.append(finding(ExposureKind.MISSPELLED, file, place, text))
+        elif not os.path.lexists(path):
+            gone.append((place, typed))
+    if gone:
+        names = first_of([typed for _, typed in gone], _SHOWN)
+        is_one = len(gone) == 1
+        text = f"it {what} {names}, which {'does' if is_one else 'do'} not exist"
+        found.append(finding(ExposureKind.FOLDER_GONE, file, gone[0][0], text))
+    return found
+
+
+def misspelled(path: str) -> str | None:
+    """Return the existing path that `path` was probably meant to be, or None.
+
+    Only what comes before the first wildcard counts. A usual name of a secret is never a mistake:
+    people deny `~/.aws` before they have it. Nor is the next number of a name.
+    """
+    known = "/"
+    for part in path.strip("/").split("/"):
+        if not _WILD.isdisjoint(part) or secret_part(os.fsencode(part)) is not None:
+            return None
+        if os.path.lexists(os.path.join(known, part)):
+            known = os.path.join(known, part)
+            continue
+        others = [name for name in _names_in(known) if _differ_in_letters(name, part)]
+        like = nearest(part, others)
+        return os.path.join(known, like) if like is not None else None
+    return None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of the `known` names that is most like `name`, if any is."""
+    return next(iter(get_close_matches(name, known, 1, _LIKENESS)), None)
+
+
+def misspelled_keys(file: SettingsText, keys: Sequence[str], known: Collection[str]) -> Found:
+    """Return a finding for each key that is not known, but nearly."""
+    found = []
+    for name in file.members(*keys):
+        like = nearest(name, known)
+        if name not in known and like is not None:
+            text = f'it does not know "{name}": is it "{like}"?'
+            found.append(finding(ExposureKind.MISSPELLED, file, (*keys, name), text))
+    return found
+
+
+def about_switch(file: SettingsText, keys: KeyPath, what: str, needed: str) -> Found:
+    """Return the finding for a list that has no effect without another setting."""
+    text = f"{what} has no effect: {needed}"
+    return [finding(ExposureKind.INACTIVE, file, keys, text)]
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry, _ in zip(entries, range(_MAX_NAMES), strict=False)]
+    except OSError:
+        return []
+
+
+def _differ_in_letters(name: str, other: str) -> bool:
+    """Return whether two names differ in more than their numbers."""
+    return name.translate(_NO_DIGITS) != other.translate(_NO_DIGITS)
+
+
+def _setting(file: SettingsText, keys: KeyPath) -> str:
+    value: object = file.values
+    for key in keys:
+        value = value[key] if isinstance(value, dict | list) else None  # type: ignore[index]
+    name = next((key for key in reversed(keys) if isinstance(key, str)), "")
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{name}: {shown}"

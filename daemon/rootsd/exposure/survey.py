@@ -1,0 +1,110 @@
+"""Find the repositories and the secrets of a person, by names alone and in bounded time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from rootsd import agents
+from rootsd.agents.forms.reach import AgentHome
+from rootsd.core.exclusion import ExclusionReason
+from rootsd.core.model import NestedPolicy
+from rootsd.core.secret_names import is_secret_name, secret_part
+from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.mounts import list_mounts, mount_points
+from rootsd.disk.walk import Walker, WalkFolder
+from rootsd.vcs.facts import find_secrets
+
+_DEPTH = 4
+_MAX_SECONDS = 5.0
+_MAX_NAMES = 4_000
+# Folders of the home folder whose members can be logins.
+_BELOW_HOME = (b"", b".config")
+
+
+class Survey(Struct, frozen=True):
+    """The secrets of each repository, by its path, and those of the home folder.
+
+    `is_whole` says whether everything was looked at.
+    """
+
+    repositories: Mapping[str, tuple[str, ...]]
+    home_secrets: tuple[str, ...]
+    is_whole: bool
+
+    def below(self, folders: Iterable[str]) -> Survey:
+        """Return what of it lies in these folders."""
+        tops = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+
+        def is_in(path: str) -> bool:
+            return f"{path}/".startswith(tops)
+
+        inside = {path: names for path, names in self.repositories.items() if is_in(path)}
+        return Survey(inside, tuple(filter(is_in, self.home_secrets)), self.is_whole)
+
+    @property
+    def secrets(self) -> list[str]:
+        """The paths of all files and folders that look like secrets."""
+        return [
+            *self.home_secrets,
+            *(each for files in self.repositories.values() for each in files),
+        ]
+
+
+def survey(home: AgentHome, parents: Iterable[bytes]) -> Survey:
+    """Look below the home folder and the configured `parents`. Raises nothing."""
+    end = time.monotonic() + _MAX_SECONDS
+    tops = [each for each in (os.fsencode(home.home), *parents) if may_follow(each)]
+    found: dict[str, tuple[str, ...]] = {}
+    is_whole = True
+    stops = dict.fromkeys(mount_points(list_mounts()), ExclusionReason.MOUNT)
+    for top in tops:
+        rules = WalkRules(
+            _DEPTH,
+            NestedPolicy.NONE,
+            stops={point: why for point, why in stops.items() if point != top},
+            top_is_project=False,
+        )
+        walk = Walker(rules).walk(
+            WalkFolder(top, _DEPTH, top=True), cancelled=lambda: time.monotonic() > end
+        )
+        for listing in walk.listings:
+            path = os.fsdecode(listing.place.path)
+            if listing.kind is None or path in found:
+                continue
+            secrets, is_read = (
+                ([], False) if time.monotonic() > end else find_secrets(os.fsencode(path))
+            )
+            found[path] = tuple(os.path.join(path, each["path"]) for each in secrets)
+            is_whole = is_whole and is_read
+    return Survey(found, tuple(_home_secrets(home)), is_whole and time.monotonic() < end)
+
+
+def _home_secrets(home: AgentHome) -> Iterable[str]:
+    """Yield the logins of programs and agents in the home folder."""
+    top = os.fsencode(home.home)
+    for below in _BELOW_HOME:
+        folder = os.path.join(top, below) if below else top
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry, _ in zip(entries, range(_MAX_NAMES), strict=False)]
+        except OSError:
+            continue
+        hidden = (
+            name
+            for name in sorted(names)
+            if below or name.startswith(b".") or is_secret_name(name)
+        )
+        yield from (
+            os.fsdecode(os.path.join(folder, each)) for each in hidden if secret_part(each)
+        )
+    for agent in agents.files_with("state"):
+        for each in agent.state().folders:
+            place = each.place.locate(home.home, home.variables, home.platform)
+            yield from (
+                path for name in each.credentials if os.path.lexists(path := f"{place}/{name}")
+            )

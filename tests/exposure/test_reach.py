@@ -1,0 +1,208 @@
+"""What an agent and a server can reach, by their settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.exposure.servers import unpinned
+from support.exposed_home import ExposedHome
+
+EVERYTHING, ASKS_ELSEWHERE, PROJECT, ASKS = "everything", "project, asks", "project", "asks"
+NOTHING = "nothing"
+
+
+def _claude(**settings: object) -> tuple[str, str]:
+    return ".claude/settings.json", json.dumps(settings)
+
+
+def _codex(text: str) -> tuple[str, str]:
+    return ".codex/config.toml", text
+
+
+def _json(file: str, settings: dict[str, object]) -> tuple[str, str]:
+    return file, json.dumps(settings)
+
+
+OPENCODE, GEMINI = ".config/opencode/opencode.json", ".gemini/settings.json"
+CURSOR = ".cursor/cli-config.json"
+SANDBOX = {"sandbox": {"enabled": True}}
+NO_HOME = {"sandbox": {"enabled": True, "filesystem": {"denyRead": ["~/"]}}}
+
+REACH = [
+    ("claude-code", _claude(), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"defaultMode": "auto"}), EVERYTHING, ASKS_ELSEWHERE),
+    ("claude-code", _claude(permissions={"defaultMode": "dontAsk"}), PROJECT, NOTHING),
+    ("claude-code", _claude(permissions={"allow": ["Bash(cat:*)"]}), EVERYTHING, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Bash(python3:*)"]}), EVERYTHING, EVERYTHING),
+    ("claude-code", _claude(permissions={"allow": ["Bash(git:*)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Read"]}), EVERYTHING, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Edit"]}), ASKS_ELSEWHERE, EVERYTHING),
+    ("claude-code", _claude(**SANDBOX), EVERYTHING, ASKS_ELSEWHERE),
+    ("claude-code", _claude(**NO_HOME), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
+    ("codex", _codex(""), EVERYTHING, ASKS_ELSEWHERE),
+    ("codex", _codex('approval_policy = "never"'), EVERYTHING, PROJECT),
+    ("codex", _codex('sandbox_mode = "read-only"'), EVERYTHING, ASKS),
+    (
+        "codex", _codex('default_permissions = "x"\n[permissions.x.filesystem]\n"~" = "deny"'),
+        ASKS_ELSEWHERE, ASKS_ELSEWHERE,
+    ),
+    ("gemini", _json(GEMINI, {}), ASKS_ELSEWHERE, ASKS),
+    ("gemini", _json(GEMINI, {"tools": {"sandbox": "docker"}}), PROJECT, ASKS),
+    (
+        "gemini", _json(GEMINI, {"general": {"defaultApprovalMode": "auto_edit"}}),
+        ASKS_ELSEWHERE, ASKS_ELSEWHERE,
+    ),
+    ("opencode", _json(OPENCODE, {}), EVERYTHING, EVERYTHING),
+    ("opencode", _json(OPENCODE, {"permission": {"*": "ask"}}), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
+    (
+        "opencode", _json(OPENCODE, {"permission": {"bash": {"*": "allow", "a*": "ask"}}}),
+        ASKS_ELSEWHERE, ASKS_ELSEWHERE,
+    ),
+    ("copilot", _json(".copilot/settings.json", {}), ASKS_ELSEWHERE, ASKS),
+    ("pi", (".pi/agent/settings.json", "{}"), EVERYTHING, EVERYTHING),
+    ("goose", (".config/goose/config.yaml", "GOOSE_MODE: approve\n"), ASKS, ASKS),
+    ("cursor", (CURSOR, '{"approvalMode": "unrestricted"}'), EVERYTHING, EVERYTHING),
+    ("droid", (".factory/settings.json", "{}"), "not known", "not known"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "settings", "reads", "writes"), REACH)
+def test_an_agent_reaches_what_its_settings_say(
+    home: ExposedHome, name: str, settings: tuple[str, str], reads: str, writes: str
+) -> None:
+    home.write(*settings)
+    item = home.items()[name]
+    assert (item["reads"]["extent"], item["writes"]["extent"]) == (reads, writes)
+
+
+def test_an_agent_without_limits_reaches_every_repository_and_secret(home: ExposedHome) -> None:
+    home.write(".codex/config.toml", "")
+    home.repository("api", ".env", "README.md")
+    home.repository("web")
+    home.write(".ssh/id_rsa", "")
+    home.write(".netrc", "")
+    report = home.measure()
+    (item,) = report["items"]
+    assert (report["repositories"], item["repositories"], item["secrets"]) == (2, 2, 3)
+    assert sorted(report["secrets"]) == sorted(
+        str(home.path / each) for each in (".netrc", ".ssh", "src/api/.env")
+    )
+
+
+def test_an_agent_that_asks_reaches_only_the_folders_that_are_opened(home: ExposedHome) -> None:
+    home.repository("api", ".env")
+    home.repository("web", ".env")
+    opened = {"permissions": {"additionalDirectories": ["~/src/api"]}}
+    home.write(".claude/settings.json", opened)
+    item = home.items()["claude-code"]
+    assert (item["opened"], item["repositories"], item["secrets"]) == (
+        [str(home.path / "src/api")], 1, 1,
+    )  # fmt: skip
+
+
+def test_an_agent_behind_the_wall_reaches_only_roots(home: ExposedHome) -> None:
+    home.write(".codex/config.toml", 'sandbox_mode = "danger-full-access"')
+    home.repository("api", ".env")
+    before, after = home.items()["codex"], home.items("codex")["codex"]
+    assert (before["secrets"], before["remedy"]) == (1, "rootsd connect --confine codex")
+    assert (after["reads"]["extent"], after["secrets"], after["remedy"]) == ("roots", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("entry", "extent", "remedy"),
+    [
+        ({"command": "sh"}, EVERYTHING, "rootsd connect claude-code --wrap"),
+        ({"command": "rootsd", "args": ["run", "--confine", "--", "sh"]}, "roots", None),
+        (
+            {"command": "rootsd", "args": ["run", "--no-confine", "--", "sh"]},
+            EVERYTHING, "rootsd connect claude-code --wrap",
+        ),
+        ({"type": "http", "url": "https://example.org"}, NOTHING, None),
+        ({"command": "docker", "args": ["run", "a@sha256:" + 64 * "0"]}, "container", None),
+    ],
+)  # fmt: skip
+def test_a_server_reaches_what_its_command_says(
+    home: ExposedHome, entry: dict[str, object], extent: str, remedy: str | None
+) -> None:
+    home.write(".claude.json", {"mcpServers": {"x": entry}})
+    item = home.items()["claude-code/x"]
+    assert (item["reads"]["extent"], item["remedy"]) == (extent, remedy)
+    assert item["reads"]["file"] == str(home.path / ".claude.json")
+
+
+def test_a_container_reaches_what_it_mounts(home: ExposedHome) -> None:
+    home.repository("api", ".env")
+    home.repository("web", ".env")
+    words = ["run", "-i", "-v", f"{home.path}/src/api:/x", "image"]
+    home.write(".claude.json", {"mcpServers": {"x": {"command": "docker", "args": words}}})
+    assert home.items()["claude-code/x"]["secrets"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        ("npx -y @acme/a", "@acme/a"),
+        ("npx @acme/a@latest", "@acme/a@latest"),
+        ("npx -y @acme/a@1.2.3 /srv", None),
+        ("npx -p a b", "a"),
+        ("npx ./local", None),
+        ("npm exec -- a", "a"),
+        ("npm run a", None),
+        ("bunx a@^1", "a@^1"),
+        ("uvx a", "a"),
+        ("uvx a==1.2", None),
+        ("uvx --python 3.12 a@1.2", None),
+        ("uvx --from git+https://example.org/a@" + 40 * "0" + " a", None),
+        ("uvx --from=git+https://example.org/a@main a", "git+https://example.org/a@main"),
+        ("pipx run a", "a"),
+        ("uv run server.py", None),
+        ("docker run -i --rm -e TOKEN a/b:1.2", "a/b:1.2"),
+        ("docker run -i a/b@sha256:" + 64 * "a", None),
+        ("docker exec x", None),
+        ("/usr/bin/node server.js", None),
+        ("deno run npm:a", "npm:a"),
+        ("deno run main.ts", None),
+    ],
+)
+def test_only_a_fixed_version_is_pinned(words: str, package: str | None) -> None:
+    assert unpinned(words.split()) == package
+
+
+def test_hostile_settings_neither_hang_nor_deceive(home: ExposedHome) -> None:
+    home.write(".codex/config.toml", "")
+    (home.path / ".claude").mkdir()
+    os.mkfifo(home.path / ".claude/settings.json")
+    home.write(".gemini/settings.json", "[" * 100_000)
+    loop = home.path / ".qwen/settings.json"
+    loop.parent.mkdir()
+    loop.symlink_to(loop)
+    odd = home.write(
+        ".config/opencode/opencode.json", {"mcp": {"a\x1b[2J\nb": {"command": ["x"]}}}
+    )
+    with odd.open("a") as file:
+        file.truncate(20 << 20)
+    wanted = {
+        ".claude/settings.json": "it is not a file",
+        ".gemini/settings.json": "it is nested too deeply",
+        ".qwen/settings.json": "it cannot be read: Too many levels of symbolic links",
+        ".config/opencode/opencode.json": "it is too large",
+    }
+    found = {
+        each["file"].removeprefix(f"{home.path}/"): each["text"]
+        for item in home.measure()["items"]
+        for each in item["findings"]
+        if each["kind"] == "invalid-file"
+    }
+    assert {file: text.partition("this file: ")[2] for file, text in found.items()} == wanted
+
+
+def test_links_of_a_person_are_followed(home: ExposedHome, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text('{"permissions": {"defaultMode": "bypassPermissions"}}')
+    (home.path / ".claude").mkdir()
+    (home.path / ".claude/settings.json").symlink_to(real)
+    assert home.items()["claude-code"]["writes"]["extent"] == EVERYTHING
