@@ -280,11 +280,10 @@ def line_at(text: str, keys: Sequence[str | int]) -> int:
     """Return the line of the value at `keys`, or of what there is of it. Raises NotEditable."""
     node, at = parse(text), 0
     for key in keys:
-        named = (
-            (key == (n if child.key is None else child.key), child)
-            for n, child in enumerate(node.children)
-        )
-        found = next((child for is_it, child in named if is_it), None)
+        named = {
+            n if child.key is None else child.key: child for n, child in enumerate(node.children)
+        }
+        found = named.get(key)
         if found is None:
             break
         node, at = found.node, found.start
