@@ -14,8 +14,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
+
+from support.git_project import Project
 from support.polling import until
 
 USER, PASSWORD = "ann", "pass"
@@ -87,6 +90,46 @@ def ssh_agent(folder: Path, key: Path) -> Iterator[str]:
             yield address
         finally:
             agent.kill()
+
+
+class SshHost(NamedTuple):
+    """A host, the key that a person has for it, and the options with which ssh gets there."""
+
+    address: str
+    key: Path
+    options: str
+
+    def url(self, repository: Path) -> str:
+        return f"{self.address}{repository}"
+
+
+@contextmanager
+def own_ssh_host(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    """Run sshd, and let git and ssh of the person with this home reach it."""
+    ssh = home / ".ssh"
+    ssh.mkdir(mode=0o700)
+    key = ssh / "id_ed25519"
+    public = make_key(key)
+    # Else the user's own name and keys would count, since ssh does not look at HOME.
+    options = f"-F {ssh}/config -o UserKnownHostsFile={ssh}/known_hosts"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {options}")
+    (ssh / "config").write_text(f"IdentityFile {key}\n")
+    with ssh_host(home / "sshd", public) as (port, known):
+        (ssh / "known_hosts").write_text(known)
+        yield SshHost(f"ssh://127.0.0.1:{port}", key, options)
+
+
+@contextmanager
+def https_origin(project: Project) -> Iterator[Path]:
+    """Serve the origin of a project, whose password is in the file that this yields."""
+    remote = project.remote("hosted/remote")
+    project.git("-C", str(remote), "config", "http.receivepack", "true")
+    certificate, stored = project.folder / "certificate", project.home / ".git-credentials"
+    with https_host(remote.parent, certificate) as port:
+        stored.write_text(f"https://{USER}:{PASSWORD}@127.0.0.1:{port}\n")
+        project.git("config", "http.sslCAInfo", str(certificate))
+        project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
+        yield stored
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from rootsd.net.unix_socket import address_of
 from rootsd.wire.feed import FEED_VERSION
 from support.sent_view import SentView
 
+_HANG_GUARD_S = 60
+
 
 class RootsPublisher:
     """Answers `follow` with the `first` roots, sends changes, and keeps the reports of wardens.
@@ -66,6 +68,13 @@ class RootsPublisher:
             self._roots, self._denied = roots, denied
             for subscriber, sent in self._subscribers.items():
                 _send_view(subscriber, sent.change_to(*roots, denied=denied))
+
+    def publish_and_wait(self, *roots: ConfinedRoot) -> None:
+        """Publish other roots, and wait until a warden shows them."""
+        with self.reported:
+            before = len(self.reports)
+            self.publish(*roots)
+            assert self.reported.wait_for(lambda: len(self.reports) > before, _HANG_GUARD_S)
 
     def send_to_all(self, change: dict[str, Any]) -> None:
         """Send a change of the view as it is, however wrong."""

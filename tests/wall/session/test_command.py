@@ -21,7 +21,7 @@ from support import preloaded
 from support.polling import until
 from support.repositories import make_repository
 from support.roots_publisher import RootsPublisher
-from support.typing_to_cat import type_to_cat
+from support.terminal_programs import on_terminal, type_to_cat
 from support.unread_errors import ROOTSD, UnreadErrors, started_unread
 
 pytestmark = [pytest.mark.needs("wall"), pytest.mark.usefixtures("publisher")]
@@ -46,12 +46,8 @@ def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def start(cwd: Path, *words: str) -> pexpect.spawn[str]:
-    arguments = ["-m", "rootsd", "confine", "--", *words]
-    environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
-    return pexpect.spawn(
-        sys.executable, arguments, cwd=str(cwd), env=environment, encoding="utf-8",
-        timeout=_HANG_GUARD_S, dimensions=(30, 100),
-    )  # fmt: skip
+    front = [sys.executable, "-m", "rootsd", "confine", "--", *words]
+    return on_terminal(front, cwd, {"PS1": "$ "}, columns=100)
 
 
 def test_a_name_cannot_control_the_terminal(root: ConfinedRoot, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pexpect
 import psutil
 import pytest
 
@@ -17,6 +16,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from support.polling import until
 from support.roots_publisher import RootsPublisher
+from support.terminal_programs import SHELL, on_terminal
 from support.wall_kills import programs_behind_wall
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -197,11 +197,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         front = folder / "front.py"
         front.write_text(_FRONT.replace("LEAK", "view_feed.GRACE_S = 1.0"))
-        environment = {**os.environ, "TERM": "dumb", "PS1": "out$ "}
-        self.shell = pexpect.spawn(
-            "bash", ["--norc", "--noediting", "-i"], cwd=str(folder / "kept"), env=environment,
-            encoding="utf-8", timeout=_HANG_GUARD_S, dimensions=(30, 200),
-        )  # fmt: skip
+        self.shell = on_terminal(SHELL, folder / "kept", {"TERM": "dumb", "PS1": "out$ "})
         self.shell.expect_exact("out$ ")
         inside = "env PS1='in''$ ' bash --norc --noediting -i"
         self.shell.sendline(f"{sys.executable} {front} --name victim --all -- {inside}")

@@ -60,30 +60,21 @@ def test_harmless_changes_of_the_configuration_of_git_leave_and_the_others_are_l
 def test_ssh_signs_and_pushes_anywhere_with_the_agent_and_without_it_names_the_option(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ssh = project.home / ".ssh"
-    ssh.mkdir(mode=0o700)
-    key = ssh / "id_ed25519"
-    public = git_hosts.make_key(key)
-    # Else the user's own name and keys would count, since ssh does not look at HOME.
-    option = f"-F {ssh}/config -o UserKnownHostsFile={ssh}/known_hosts"
-    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {option}")
-    (ssh / "config").write_text(f"IdentityFile {key}\n")
     remote = project.remote("remote")
     with (
-        git_hosts.ssh_host(project.home / "sshd", public) as (port, known),
-        git_hosts.ssh_agent(project.home, key) as agent,
+        git_hosts.own_ssh_host(project.home, monkeypatch) as host,
+        git_hosts.ssh_agent(project.home, host.key) as agent,
     ):
-        (ssh / "known_hosts").write_text(known)
         monkeypatch.setenv("SSH_AUTH_SOCK", agent)
-        project.git("remote", "add", "other", f"ssh://127.0.0.1:{port}{remote}")
+        project.git("remote", "add", "other", host.url(remote))
         project.git("config", "gpg.format", "ssh")
-        project.git("config", "user.signingkey", f"{key}.pub")
+        project.git("config", "user.signingkey", f"{host.key}.pub")
         push = "git push -q other HEAD:pushed"
-        said = project.fail(f"{_SIGN} || ssh {option} 127.0.0.1 true")
+        said = project.fail(f"{_SIGN} || ssh {host.options} 127.0.0.1 true")
         assert "outside the wall; try: rootsd confine --ssh-agent" in said
         assert "ssh keys beyond the origins of the roots (--ssh-agent)" in said
         assert "ssh keys (--ssh-agent)" in project.fail("false", "--push", "off")
-        project.succeed(f"{_SIGN} && {push} && ! cat {key}", "--ssh-agent")
+        project.succeed(f"{_SIGN} && {push} && ! cat {host.key}", "--ssh-agent")
     assert project.git("-C", str(remote), "branch") == "  pushed\n"
     assert "BEGIN SSH SIGNATURE" in project.git("cat-file", "commit", "HEAD")
 
@@ -116,22 +107,15 @@ def test_gpg_signs_with_the_agent_and_exports_nothing(
 def test_https_pushes_with_a_stored_password_and_without_it_names_the_file(
     project: Project,
 ) -> None:
-    remote = project.remote("hosted/remote")
-    project.git("-C", str(remote), "config", "http.receivepack", "true")
-    certificate = project.folder / "certificate"
-    with git_hosts.https_host(remote.parent, certificate) as port:
-        stored = project.home / ".git-credentials"
-        password = f"{git_hosts.USER}:{git_hosts.PASSWORD}"
-        stored.write_text(f"https://{password}@127.0.0.1:{port}\n")
-        project.git("config", "http.sslCAInfo", str(certificate))
-        project.git("config", "credential.helper", "store")
-        project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
+    project.git("config", "credential.helper", "store")
+    with git_hosts.https_origin(project) as stored:
         push = "GIT_TERMINAL_PROMPT=0 git push -q origin HEAD:pushed"
         said = project.fail(push, "--push", "off")
         assert "could not read Username" in said
         assert "passwords of git (--read ~/.git-credentials)" in said
         assert "rootsd confine --push allow" in project.fail(push)
         project.succeed(push, "--read", str(stored))
+    remote = project.home / "hosted" / "remote.git"
     assert project.git("-C", str(remote), "branch") == "  pushed\n"
 
 

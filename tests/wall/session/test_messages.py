@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pexpect
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +17,8 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.wall.session.messages import ScreenUse, describe_gone, wrapped
 from support.roots_publisher import RootsPublisher
+from support.terminal_programs import SHELL, on_terminal
 
-_HANG_GUARD_S = 60
 _DENIED = 'rootsd: live was denied; after an approval: cd "$PWD"'
 _WORDS = st.sampled_from(["rootsd", "a", "(try --read ~/x)", "folder,", "closed:", "long" * 9])
 
@@ -101,11 +100,7 @@ class Terminal:
     """A shell on a terminal, in the folder `live`."""
 
     def __init__(self, folder: Path) -> None:
-        environment = {**os.environ, "TERM": "xterm", "PS1": "out$ "}
-        self.shell = pexpect.spawn(
-            "bash", ["--norc", "--noediting", "-i"], cwd=str(folder / "live"), env=environment,
-            encoding="utf-8", timeout=_HANG_GUARD_S, dimensions=(30, 200),
-        )  # fmt: skip
+        self.shell = on_terminal(SHELL, folder / "live", {"PS1": "out$ "})
         self.shell.expect_exact("out$ ")
 
     def confine(
@@ -156,10 +151,10 @@ def test_a_revoke_and_an_approval_say_how_to_go_on(
     terminal.shell.sendline('cd "$PWD"; cat file')
     terminal.said("text")
     terminal.said("in$ ")
-    _publish(publisher, live)
+    publisher.publish_and_wait(live)
     terminal.said("other was denied")
-    _publish(publisher, live, other)
-    _publish(publisher)
+    publisher.publish_and_wait(live, other)
+    publisher.publish_and_wait()
     assert "other is open" not in terminal.said("live, other were denied"), (
         "no program starts there"
     )
@@ -174,18 +169,10 @@ def test_a_line_waits_for_the_end_of_a_full_screen(
     Path(os.fsdecode(live.path), "draw").write_text(draw)
     terminal.confine(program="sh draw")
     terminal.said("full")
-    _publish(publisher)
+    publisher.publish_and_wait()
     terminal.shell.sendline("")
     assert _DENIED not in terminal.said("drawn")
     assert _DENIED in terminal.said()
-
-
-def _publish(publisher: RootsPublisher, *roots: ConfinedRoot) -> None:
-    """Publish other roots, and wait until the warden shows them."""
-    with publisher.reported:
-        before = len(publisher.reports)
-        publisher.publish(*roots)
-        assert publisher.reported.wait_for(lambda: len(publisher.reports) > before, _HANG_GUARD_S)
 
 
 @pytest.mark.needs("wall")
@@ -196,7 +183,7 @@ def test_quiet_prints_errors_alone(
         publisher.publish(live)
         terminal.confine(flag, program="cat file -")
         assert "rootsd confine" not in terminal.said("text").partition("\n")[2]
-        _publish(publisher)
+        publisher.publish_and_wait()
         terminal.shell.sendeof()
         assert "rootsd" not in terminal.said()
     terminal.confine("-q", program="no-such-program")
@@ -244,5 +231,5 @@ def test_without_a_terminal_everything_is_said_on_standard_error(
         assert front.stdout is not None
         assert front.stderr is not None
         assert front.stdout.readline() == "on\n"
-        _publish(publisher)
+        publisher.publish_and_wait()
         assert any(line == f"{_DENIED}\n" for line in front.stderr)

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
 
-import pexpect
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from support.roots_publisher import RootsPublisher
+from support.terminal_programs import SHELL, on_terminal
 
 pytestmark = pytest.mark.needs("wall", "bash")
 
-_HANG_GUARD_S = 60
 _PROMPT = r"in\$ "
 _ADVICE = 'cd "$PWD"'
 _WAIT_AND_MAKE = "echo waits; cat .go; echo made > result"
@@ -62,12 +61,9 @@ class Session:
         self._publisher = publisher
         self._root = ConfinedRoot(os.fsencode(folder), Access.READ_WRITE, name="live")
         publisher.publish(self._root)
-        shell = ("env", "PS1=in$ ", "bash", "--norc", "--noediting", "-i")
-        self.terminal = pexpect.spawn(
-            sys.executable, ["-m", "rootsd", "confine", "--all", "--", *shell], cwd=str(folder),
-            env={**os.environ, "TERM": "xterm"}, encoding="utf-8", timeout=_HANG_GUARD_S,
-            dimensions=(30, 200),
-        )  # fmt: skip
+        shell = ("env", "PS1=in$ ", *SHELL)
+        words = (sys.executable, "-m", "rootsd", "confine", "--all", "--", *shell)
+        self.terminal = on_terminal(words, folder)
         self.said(_PROMPT)
 
     def said(self, end: str) -> str:
@@ -76,19 +72,10 @@ class Session:
         return str(self.terminal.before)
 
     def deny(self) -> None:
-        self._publish()
+        self._publisher.publish_and_wait()
 
     def approve(self) -> None:
-        self._publish(self._root)
-
-    def _publish(self, *roots: ConfinedRoot) -> None:
-        publisher = self._publisher
-        with publisher.reported:
-            before = len(publisher.reports)
-            publisher.publish(*roots)
-            assert publisher.reported.wait_for(
-                lambda: len(publisher.reports) > before, _HANG_GUARD_S
-            )
+        self._publisher.publish_and_wait(self._root)
 
 
 @pytest.fixture

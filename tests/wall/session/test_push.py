@@ -6,44 +6,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pexpect
 import pytest
 
 from support import git_hosts
+from support.git_hosts import SshHost
 from support.git_project import Project
+from support.terminal_programs import on_terminal
 
 pytestmark = [pytest.mark.needs("wall")]
 
 _HANG_GUARD_S = 120
 _MANY_BYTES = 3 << 20
-
-
-class Forge(NamedTuple):
-    """A host that the project has its origin on. `url` is that of a repository by its path."""
-
-    address: str
-    key: Path
-
-    def url(self, remote: Path) -> str:
-        return f"{self.address}{remote}"
+_CONFINE = (sys.executable, "-m", "rootsd", "confine", "--", "sh", "-c")
 
 
 @pytest.fixture
-def forge(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
-    ssh = project.home / ".ssh"
-    ssh.mkdir(mode=0o700)
-    key = ssh / "id_ed25519"
-    public = git_hosts.make_key(key)
-    # Else the user's own name and keys would count, since ssh does not look at HOME.
-    option = f"-F {ssh}/config -o UserKnownHostsFile={ssh}/known_hosts"
-    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {option}")
-    (ssh / "config").write_text(f"IdentityFile {key}\n")
-    with git_hosts.ssh_host(project.home / "sshd", public) as (port, known):
-        (ssh / "known_hosts").write_text(known)
-        forge = Forge(f"ssh://127.0.0.1:{port}", key)
+def forge(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    """A host that the project has its origin on."""
+    with git_hosts.own_ssh_host(project.home, monkeypatch) as forge:
         project.git("remote", "add", "origin", forge.url(project.remote("remote")))
         yield forge
 
@@ -51,23 +33,16 @@ def forge(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
 @pytest.fixture
 def web(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An origin over https, whose password the person has stored."""
-    remote = project.remote("hosted/remote")
-    project.git("-C", str(remote), "config", "http.receivepack", "true")
-    certificate = project.folder / "certificate"
-    with git_hosts.https_host(remote.parent, certificate) as port:
-        password = f"{git_hosts.USER}:{git_hosts.PASSWORD}"
-        (project.home / ".git-credentials").write_text(f"https://{password}@127.0.0.1:{port}\n")
-        settings = project.home / ".gitconfig"
-        settings.write_text("[credential]\n helper = store\n[user]\n name = a\n email = a@b.c\n")
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-        project.git("config", "http.sslCAInfo", str(certificate))
-        project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
+    settings = project.home / ".gitconfig"
+    settings.write_text("[credential]\n helper = store\n[user]\n name = a\n email = a@b.c\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    with git_hosts.https_origin(project):
         yield
 
 
 @pytest.mark.needs("sshd")
 def test_git_clones_fetches_and_pushes_over_ssh_without_an_option(
-    project: Project, forge: Forge
+    project: Project, forge: SshHost
 ) -> None:
     script = f"""set -e
     head -c {_MANY_BYTES} /dev/urandom > many; git add many; git commit -q -m many
@@ -84,7 +59,7 @@ def test_git_clones_fetches_and_pushes_over_ssh_without_an_option(
 
 @pytest.mark.needs("sshd")
 def test_another_repository_on_the_same_host_is_refused_and_reported(
-    project: Project, forge: Forge
+    project: Project, forge: SshHost
 ) -> None:
     other = project.remote("other")
     project.git("push", "-q", forge.url(other), "HEAD:first")
@@ -99,7 +74,7 @@ def test_another_repository_on_the_same_host_is_refused_and_reported(
 
 
 @pytest.mark.needs("sshd")
-def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: Forge) -> None:
+def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: SshHost) -> None:
     other = project.remote("other")
     project.succeed(f"git remote set-url origin {forge.url(other)}", "--no-protect")
     said = project.fail("git push -q origin HEAD:x")
@@ -117,7 +92,7 @@ def test_an_origin_that_is_set_inside_opens_nothing(project: Project, forge: For
 @pytest.mark.needs("sshd")
 @pytest.mark.parametrize("flags", [("--push", "off"), ("--static",)])
 def test_an_origin_that_is_set_without_a_relay_opens_nothing_later(
-    project: Project, forge: Forge, flags: tuple[str, ...]
+    project: Project, forge: SshHost, flags: tuple[str, ...]
 ) -> None:
     other = project.remote("other")
     project.succeed(f"git remote set-url origin {forge.url(other)}", *flags, "--no-protect")
@@ -127,7 +102,7 @@ def test_an_origin_that_is_set_without_a_relay_opens_nothing_later(
 
 @pytest.mark.needs("sshd")
 def test_there_is_no_relay_without_the_network_and_with_push_off(
-    project: Project, forge: Forge
+    project: Project, forge: SshHost
 ) -> None:
     push = "git push -q origin HEAD:pushed"
     for flags in (("--no-network",), ("--push", "off"), ("--static",)):
@@ -136,7 +111,7 @@ def test_there_is_no_relay_without_the_network_and_with_push_off(
 
 
 @pytest.mark.needs("sshd")
-def test_a_server_has_the_relay_too(project: Project, forge: Forge) -> None:
+def test_a_server_has_the_relay_too(project: Project, forge: SshHost) -> None:
     script = "git push -q origin HEAD:pushed && git push -q elsewhere:x HEAD"
     done = subprocess.run(
         [sys.executable, "-m", "rootsd", "run", "--confine", "--", "sh", "-c", script],
@@ -162,12 +137,7 @@ def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word:
     script = (
         "git push -q origin HEAD:one; echo one=$?; git push -q origin HEAD:two; echo two=$?; cat"
     )
-    arguments = ["-m", "rootsd", "confine", "--", "sh", "-c", script]
-    environment = {**os.environ, "TERM": "xterm", "GIT_TERMINAL_PROMPT": "0"}
-    terminal = pexpect.spawn(
-        sys.executable, arguments, cwd=str(project.folder), env=environment, encoding="utf-8",
-        timeout=_HANG_GUARD_S,
-    )  # fmt: skip
+    terminal = on_terminal([*_CONFINE, script], project.folder, {"GIT_TERMINAL_PROMPT": "0"})
     terminal.expect("all that your account can.*Type yes or no: ")
     terminal.send(f"{word}\r")
     status = "0" if word == "yes" else "128"
@@ -183,11 +153,7 @@ def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word:
 @pytest.mark.needs("openssl")
 def test_a_program_cannot_hide_the_question(project: Project, web: None) -> None:
     script = r"printf '\033[8m\033]0;hidden'; git push -q origin HEAD:one; cat"
-    environment = {**os.environ, "TERM": "xterm", "GIT_TERMINAL_PROMPT": "0"}
-    terminal = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "confine", "--", "sh", "-c", script],
-        cwd=str(project.folder), env=environment, encoding="utf-8", timeout=_HANG_GUARD_S,
-    )  # fmt: skip
+    terminal = on_terminal([*_CONFINE, script], project.folder, {"GIT_TERMINAL_PROMPT": "0"})
     terminal.expect("hidden")
     terminal.expect("rootsd: Give programs")
     between = terminal.before or ""
@@ -198,7 +164,7 @@ def test_a_program_cannot_hide_the_question(project: Project, web: None) -> None
 
 @pytest.mark.needs("sshd")
 def test_what_a_program_puts_into_path_does_not_run_outside(
-    project: Project, forge: Forge, monkeypatch: pytest.MonkeyPatch
+    project: Project, forge: SshHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A virtual environment in the project is often the first folder of PATH."""
     planted, ran = project.folder / "venv" / "bin", project.home / "ran"
@@ -229,7 +195,7 @@ def test_what_a_program_puts_into_path_does_not_run_outside(
 
 @pytest.mark.needs("sshd")
 def test_settings_that_a_program_may_write_run_nothing_outside(
-    project: Project, forge: Forge, monkeypatch: pytest.MonkeyPatch
+    project: Project, forge: SshHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repository of dotfiles is a root, and a person's settings lead into it."""
     ran, push = project.home / "ran", "git push -q origin HEAD:pushed"

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import pexpect
 import psutil
 import pytest
 
@@ -22,6 +21,7 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.session.user_terminal import read_now
 from rootsd.wall.view.standard_files import refused_kind
 from support.polling import until
+from support.terminal_programs import SHELL, on_terminal
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -56,12 +56,8 @@ class UserShell:
     """
 
     def __init__(self, root: Path, prefix: Sequence[str] = ()) -> None:
-        environment = {**os.environ, "TERM": "dumb", "PS1": "$ "}
-        words = [*prefix, "bash", "--norc", "--noediting", "-i"]
-        self._bash = pexpect.spawn(
-            words[0], words[1:], cwd=str(root), env=environment,
-            encoding="utf-8", timeout=_HANG_GUARD_S, dimensions=(30, 100),
-        )  # fmt: skip
+        variables = {"TERM": "dumb", "PS1": "$ "}
+        self._bash = on_terminal([*prefix, *SHELL], root, variables, columns=100)
         self.expect("$ ")
         self.type(f"alias c='{sys.executable} -m rootsd confine --'")
         self.expect("$ ")

@@ -20,7 +20,7 @@ from rootsd.wall.session.options import ConfineOptions, ConfineUsageError, parse
 from rootsd.wall.session.session_view import ComposedView
 from support import preloaded
 from support.roots_publisher import RootsPublisher
-from support.typing_to_cat import type_to_cat
+from support.terminal_programs import on_terminal, type_to_cat
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -175,12 +175,8 @@ def test_an_unsupported_option_of_a_static_wall_is_an_error(
 def test_on_a_terminal_a_revoke_ends_the_program_and_says_so(
     publisher: RootsPublisher, root: ConfinedRoot, home: Path
 ) -> None:
-    environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
-    shell = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "confine", "--static", "--", "bash", "--norc", "-i"],
-        cwd=str(home), env=environment, encoding="utf-8", timeout=_HANG_GUARD_S,
-        dimensions=(30, 100),
-    )  # fmt: skip
+    words = [sys.executable, "-m", "rootsd", "confine", "--static", "--", "bash", "--norc", "-i"]
+    shell = on_terminal(words, home, {"PS1": "$ "}, columns=100)
     shell.expect_exact("$ ")
     shell.sendline("stty size")
     shell.expect_exact("30 100")
