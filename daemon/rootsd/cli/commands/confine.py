@@ -1,4 +1,4 @@
-"""`rootsd confine`: run a program that can reach only the approved roots.
+"""`rootsd confine`: run a program that reaches the approved roots, and little else.
 
 This is only the help, and `--clean`. `rootsd.__main__` starts the rest itself without click.
 """
@@ -90,9 +90,9 @@ def command(
     show: bool,
     **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
 ) -> int:
-    """Run a program that can reach the approved roots and none of your other files.
+    """Run a program that reaches the approved roots, and little else.
 
-    The kernel enforces this for the program and everything that it starts. When you approve a
+    Of your other files, it sees only tools and settings without secrets. The kernel enforces this for the program and everything that it starts. When you approve a
     folder, it appears in the running program. When you deny one, it is gone. The default scope is
     the workspace of this session, as for rootsd run.
 
