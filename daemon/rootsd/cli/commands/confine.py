@@ -92,8 +92,9 @@ def command(
 ) -> int:
     """Run a program that reaches the approved roots, and little else.
 
-    Of your other files, it sees only tools and settings without secrets. The kernel enforces this for the program and everything that it starts. When you approve a
-    folder, it appears in the running program. When you deny one, it is gone. The default scope is
+    Of your other files, it sees only tools and settings without secrets. The kernel enforces this
+    for the program and everything that it starts. When you approve a folder, it appears in the
+    running program. When you deny one, it is gone. The default scope is
     the workspace of this session, as for rootsd run.
 
     The home folder and /tmp are empty and private to the program. System files and settings of
