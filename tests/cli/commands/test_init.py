@@ -205,3 +205,15 @@ def test_it_offers_to_start_the_agents_that_are_there_behind_the_wall(
     monkeypatch.setattr("rootsd.connect.trial.has_wall", lambda: False)
     (home / "bin" / "codex").symlink_to("/bin/true")
     assert "behind the wall" not in shell.run("init", "--dry-run").err
+
+
+def test_a_person_first_sees_what_agents_reach_now(
+    running: FakeDaemon, shell: Shell, home: Path
+) -> None:
+    del running
+    (home / ".codex").mkdir()
+    first, second, *_ = shell.run_on_terminal("init", "--dry-run").out.splitlines()
+    assert (first.split()[:3], second.split()[:2]) == (
+        ["NAME", "READS", "WRITES"], ["codex", "everything"],
+    )  # fmt: skip
+    assert "READS" not in shell.run("init", "--dry-run").out

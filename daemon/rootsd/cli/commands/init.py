@@ -51,6 +51,8 @@ class NothingToWatch(RootsdError):
 def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Set up rootsd: folders to watch, the service, your shell, and your clients.
 
+    On a terminal, init first prints what your agents can read and write now (rootsd exposure).
+
     Without PARENT, init looks for repositories below your home folder, and asks about each folder
     that holds some. It asks before each step; --yes answers for you. It publishes nothing, unless
     you say yes to the project in the working directory.
@@ -58,6 +60,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
     steps = Questions(invocation, yes=yes, dry_run=dry_run)
     if not (yes or dry_run or steps.has_person):
         raise QuestionsNeeded("init asks questions, so it needs a terminal", "rootsd init --yes")
+    _show_exposure(invocation)
     chosen = _choose_parents(invocation, steps, parents)
     if not dry_run:
         _start(invocation, steps, chosen)
@@ -74,6 +77,16 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
         invocation.output.object(CommandResult(items))
         return Exit.OK
     return _decide_here(invocation, steps)
+
+
+def _show_exposure(invocation: Invocation) -> None:
+    """Print what the agents here can reach before anything is set up, to a person."""
+    if invocation.output.on_terminal:
+        from rootsd.cli.answers.exposed import measure_here, show_screen
+
+        report, warnings = measure_here(invocation)
+        show_screen(invocation.output, report)
+        invocation.output.warn(warnings)
 
 
 def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[str]) -> list[bytes]:
