@@ -7,6 +7,7 @@ nothing else is changed.
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -37,6 +38,7 @@ PICTURES: Mapping[str, Sequence[str]] = {
         "rootsd",
     ),
     "terminal-show": ("rootsd show tool", "rootsd why ~/src/acme/api/README"),
+    "terminal-exposure": ("rootsd exposure",),
 }
 _GREY = [(110, 110, 110), (180, 180, 180)]
 THEMES = {
@@ -150,10 +152,30 @@ def a_home(shows: Shows = on_terminal) -> Iterator[Path]:
         (tool / "pyproject.toml").write_text('[project]\nname = "tool"\n')
         (tool / ".env").write_text("KEY=value\n")
         (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
+        _set_up_agents(home)
         yield home
     finally:
         shows(home, "rootsd down")
         shutil.rmtree(home)
+
+
+def _set_up_agents(home: Path) -> None:
+    """Write settings of three agents, as a person has them before rootsd."""
+    (home / ".ssh").mkdir()
+    npx = home / ".local/bin/npx"
+    server = {"command": str(npx), "args": ["-y", "@acme/issues"]}
+    rules = {"deny": ["Read(~/.shh/**)"], "additionalDirectories": ["~/src/web"]}
+    texts = {
+        ".local/bin/npx": "#!/bin/sh\n",
+        ".claude.json": json.dumps({"mcpServers": {"issues": server}}, indent=2),
+        ".claude/settings.json": json.dumps({"permissions": rules}, indent=2),
+        ".codex/config.toml": 'sandbox_mode = "danger-full-access"\n',
+        ".gemini/settings.json": "{}\n",
+    }
+    for name, text in texts.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    npx.chmod(0o755)
 
 
 def _session(home: Path, commands: Sequence[str], shows: Shows) -> Iterator[str]:
