@@ -8,22 +8,27 @@ from datetime import datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from rootsd.core.access import Access
 from rootsd.core.encoding import (
     ProjectRecord,
+    decode,
     decode_actor,
-    decode_observed,
-    decode_project,
-    decode_rule,
+    encode,
     encode_actor,
-    encode_observed,
-    encode_project,
-    encode_rule,
     from_ns,
     to_ns,
 )
-from rootsd.core.model import UNDECIDED, Actor, ObservedState, ProjectKind, Rule, Ruling
+from rootsd.core.model import (
+    UNDECIDED,
+    Actor,
+    Identity,
+    ObservedState,
+    ProjectKind,
+    Rule,
+    Ruling,
+)
 from rootsd.core.record import BadRecord
 from support.decision_strategies import actors, moments, names, rules, rulings, sightings
 from support.sample_decisions import NOON, approved
@@ -34,8 +39,8 @@ def test_a_project_is_decoded_from_its_text_which_is_ascii_sorted_and_holds_no_n
     name: str, kind: ProjectKind, ruling: Ruling
 ) -> None:
     project = ProjectRecord(name, kind, ruling)
-    text = encode_project(project)
-    assert decode_project(text) == project
+    text = encode(project)
+    assert decode(ProjectRecord, text) == project
     assert text.isascii()
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
     assert None not in json.loads(text)["ruling"].values()
@@ -43,23 +48,23 @@ def test_a_project_is_decoded_from_its_text_which_is_ascii_sorted_and_holds_no_n
 
 def test_the_access_of_a_lapsed_approval_is_kept_and_written_only_if_narrower() -> None:
     project = ProjectRecord("r1", ProjectKind.GIT, Ruling(kept_access=Access.READ))
-    assert decode_project(encode_project(project)) == project
-    assert "access" not in encode_project(ProjectRecord("r1", ProjectKind.GIT, UNDECIDED))
+    assert decode(ProjectRecord, encode(project)) == project
+    assert "access" not in encode(ProjectRecord("r1", ProjectKind.GIT, UNDECIDED))
 
 
 @given(rules, sightings, st.none() | actors, moments)
 def test_a_rule_a_sighting_an_actor_and_a_time_are_decoded_from_their_text(
     rule: Rule, observed: ObservedState, actor: Actor | None, moment: datetime
 ) -> None:
-    assert decode_rule(rule.number, encode_rule(rule)) == rule
-    assert decode_observed(encode_observed(observed)) == observed
+    assert decode(Rule, encode(rule), number=rule.number) == rule
+    assert decode(ObservedState, encode(observed)) == observed
     assert decode_actor(encode_actor(actor)) == actor
     assert from_ns(to_ns(moment)) == moment
 
 
 def test_equal_values_of_records_are_shared() -> None:
     one, other = (
-        decode_project(encode_project(ProjectRecord("r1", ProjectKind.GIT, approved(n).ruling)))
+        decode(ProjectRecord, encode(ProjectRecord("r1", ProjectKind.GIT, approved(n).ruling)))
         for n in (1, 2)
     )
     first, second = one.ruling.decision, other.ruling.decision
@@ -83,7 +88,7 @@ def test_the_text_of_an_approval_equals_that_of_old_stores() -> None:
         '{"access":"read-write","actor":{"detail":"pts/3","kind":"person"},'
         f'"at":1772625600000000000,{identity},"verdict":"approved"}}'
     )
-    assert encode_project(ProjectRecord("r7", ProjectKind.GIT, ruling)) == (
+    assert encode(ProjectRecord("r7", ProjectKind.GIT, ruling)) == (
         f'{{"id":"r7","kind":"git","ruling":{{"decision":{decision},'
         '"name":"p7","tags":["work"]}}'
     )
@@ -91,24 +96,46 @@ def test_the_text_of_an_approval_equals_that_of_old_stores() -> None:
 
 def test_keys_of_a_later_version_are_ignored() -> None:
     text = '{"id":"r1","kind":"git","later":[1],"ruling":{"later":{}}}'
-    assert decode_project(text) == ProjectRecord("r1", ProjectKind.GIT, UNDECIDED)
+    assert decode(ProjectRecord, text) == ProjectRecord("r1", ProjectKind.GIT, UNDECIDED)
+
+
+IDENTITY = '{"filesystem":"00","inode":1,"owner":1}'
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("kind", "text", "key"),
     [
-        '{"id":"r1","kind":"git"}',
-        '{"id":1,"kind":"git","ruling":{}}',
-        '{"id":"r1","kind":"tape","ruling":{}}',
-        '{"id":"r1","kind":"git","ruling":{"decision":null}}',
-        '{"id":"r1","kind":"git","ruling":{"decision":{"verdict":"approved"}}}',
-        '{"id":"r1","kind":"git","ruling":{"grants":{}}}',
-        '{"id":"r1","kind":"git","ruling":{"tags":[1]}}',
+        (ProjectRecord, '{"id":"r1","kind":"git"}', "ruling"),
+        (ProjectRecord, '{"id":1,"kind":"git","ruling":{}}', "id"),
+        (ProjectRecord, '{"id":"r1","kind":"tape","ruling":{}}', "kind"),
+        (ProjectRecord, '{"id":"r1","kind":"git","ruling":[]}', "ruling"),
+        (Ruling, '{"decision":null}', "decision"),
+        (Ruling, '{"decision":{"verdict":"approved"}}', "actor"),
+        (Ruling, '{"grants":{}}', "grants"),
+        (Ruling, '{"grants":[[]]}', "grants"),
+        (Ruling, '{"tags":[1]}', "tags"),
+        (Ruling, '{"by_person":true}', "by_person"),
+        (Actor, '{"kind":"person"}', "detail"),
+        (Identity, IDENTITY.replace("1}", '"1"}'), "owner"),
+        (Identity, IDENTITY.replace("1}", "1.0}"), "owner"),
+        (Identity, IDENTITY.replace('"00"', '"0g"'), "filesystem"),
+        (Identity, IDENTITY.replace('"00"', '"FF"'), "filesystem"),
+        (Identity, IDENTITY.replace('"00"', '"00 11"'), "filesystem"),
+        (Identity, IDENTITY.replace('"00"', "[]"), "filesystem"),
     ],
 )
-def test_a_damaged_text_is_refused_and_never_misread(text: str) -> None:
+def test_a_damaged_text_is_refused_by_its_key_and_never_misread(
+    kind: type[Struct], text: str, key: str
+) -> None:
+    assert decode(Identity, IDENTITY) == Identity(b"\0", 1, None, None, 1)
+    with pytest.raises(BadRecord, match=key):
+        decode(kind, text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "null", "[" * 100_000, "9" * 10_000])
+def test_a_text_that_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):
-        decode_project(text)
+        decode(Actor, text)
 
 
 def test_a_time_beyond_the_calendar_is_refused() -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from unittest.mock import patch
 
-from rootsd.core.encoding import decode_observed, decode_project
+from rootsd.core.encoding import decode
 
 _TEXTS = 1 << 14
 
@@ -20,7 +20,7 @@ _TEXTS = 1 << 14
 def cached_parsing() -> Iterator[None]:
     """Cache the results of the parsers during the block."""
     with (
-        patch("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project)),
-        patch("rootsd.state.store.rows.decode_observed", lru_cache(_TEXTS)(decode_observed)),
+        patch("rootsd.core.history.decode", lru_cache(_TEXTS)(decode)),
+        patch("rootsd.state.store.rows.decode", lru_cache(_TEXTS)(decode)),
     ):
         yield

@@ -22,15 +22,9 @@ from pathlib import Path
 import anyio
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.encoding import (
-    ProjectRecord,
-    decode_observed,
-    decode_project,
-    encode_observed,
-    encode_project,
-)
+from rootsd.core.encoding import ProjectRecord, decode, encode
 from rootsd.core.inputs import Approve, ProjectObserved
-from rootsd.core.model import Project
+from rootsd.core.model import ObservedState, Project
 from rootsd.core.paths import RefusedPlaces
 from rootsd.disk import file_systems, folder_pins, identity, inode, mounts
 from rootsd.disk.file_systems import FileSystem as Identified
@@ -213,10 +207,9 @@ class _Approved:
     def restart(self) -> None:
         """Write down what is known, and read it as another daemon does."""
         known = self._ledger.catalog.projects[self._path]
-        record = decode_project(
-            encode_project(ProjectRecord(known.id, known.observed.kind, known.ruling))
-        )
-        observed = decode_observed(encode_observed(known.observed))
+        record = ProjectRecord(known.id, known.observed.kind, known.ruling)
+        record = decode(ProjectRecord, encode(record))
+        observed = decode(ObservedState, encode(known.observed))
         self._start((Project(known.path, known.id, observed, record.ruling),))
 
     async def approve(self) -> str:

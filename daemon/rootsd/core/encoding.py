@@ -1,155 +1,53 @@
 """Encode model values as canonical JSON text, decode them strictly, and fingerprint identities.
 
 Each value has exactly one text: ASCII, sorted keys, no spaces, bytes as lower-case hex, times as
-integer nanoseconds since the epoch, and no key for an absent value. A decoder checks the type of
-each key that it knows. It ignores unknown keys, because a later version may add some. Every
-decoder raises `BadRecord`.
+integer nanoseconds since the epoch, truth values as 1 and 0, and no key for an absent value or for
+a default. The types of the fields say how each is written. A decoder checks the type of each key
+that it knows. It ignores unknown keys, because a later version may add some.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from functools import lru_cache, partial
-from typing import TypeVar
+from enum import Enum
+from functools import cache, lru_cache
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
-from rootsd.core.access import Access
 from rootsd.core.guard import Guard
-from rootsd.core.model import (
-    Actor,
-    ActorKind,
-    Decision,
-    Expiry,
-    GitEntry,
-    Grant,
-    Identity,
-    IncompleteReason,
-    Lapse,
-    LapseReason,
-    MountBinding,
-    ObservedState,
-    Presence,
-    ProjectKind,
-    Rule,
-    Ruling,
-    SessionKey,
-    Verdict,
-)
+from rootsd.core.model import Actor, Identity, ProjectKind, Ruling
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.record import BadRecord
 
-FieldValue = TypeVar("FieldValue")
-Member = TypeVar("Member", bound=StrEnum)
+Kept = TypeVar("Kept", bound=Struct)
 
-
-class RecordReader:
-    """A reader for one JSON object.
-
-    Each method takes a key. It raises BadRecord if the key is missing or its value has the wrong
-    type.
-    """
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, value: object, what: str) -> None:
-        if not isinstance(value, dict):
-            raise BadRecord(f"{what} is not an object")
-        self._fields = value
-
-    @classmethod
-    def parse(cls, text: str) -> RecordReader:
-        """Return a reader for the JSON object in `text`."""
-        try:
-            return cls(parse_json(text), "the record")
-        except Unparsable as error:
-            raise BadRecord(str(error)) from error
-
-    def maybe(self, key: str, reader: Callable[[str], FieldValue]) -> FieldValue | None:
-        """Return what `reader` returns for `key`, or None if the key is absent."""
-        return reader(key) if key in self._fields else None
-
-    def inner(self, key: str) -> RecordReader:
-        """Return a reader for the object at `key`."""
-        return RecordReader(self._required(key), key)
-
-    def text(self, key: str) -> str:
-        """Return the string at `key`."""
-        return _string(self._required(key), key)
-
-    def number(self, key: str) -> int:
-        """Return the integer at `key`."""
-        value = self._required(key)
-        if not isinstance(value, int) or isinstance(value, bool):  # a bool is an int to Python
-            raise BadRecord(f"{key} is not a whole number")
-        return value
-
-    def hex_bytes(self, key: str) -> bytes:
-        """Return the bytes for the hex text at `key`."""
-        return _from_hex(self.text(key), key)
-
-    def hex_texts(self, key: str) -> tuple[bytes, ...]:
-        """Return the bytes for the hex texts in the list at `key`; none if the key is absent."""
-        return tuple(_from_hex(text, key) for text in self.texts(key))
-
-    def member(self, key: str, enum: type[Member]) -> Member:
-        """Return the member of `enum` with the value at `key`."""
-        text = self.text(key)
-        try:
-            return enum(text)
-        except ValueError as error:
-            raise BadRecord(f"{key} is none of {', '.join(enum)}") from error
-
-    def objects(self, key: str) -> list[RecordReader]:
-        """Return readers for the objects in the list at `key`; none if the key is absent."""
-        return [RecordReader(item, key) for item in self._items(key)]
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the strings in the list at `key`; none if the key is absent."""
-        return tuple(_string(item, key) for item in self._items(key))
-
-    def _items(self, key: str) -> list[object]:
-        value = self._fields.get(key, [])
-        if not isinstance(value, list):
-            raise BadRecord(f"{key} is not a list")
-        return value
-
-    def _required(self, key: str) -> object:
-        if key not in self._fields:
-            raise BadRecord(f"{key} is missing")
-        return self._fields[key]
-
-
-def _from_hex(text: str, what: str) -> bytes:
-    try:
-        value = bytes.fromhex(text)
-    except ValueError as error:
-        raise BadRecord(f"{what} is not hex") from error
-    # fromhex accepts spaces and capitals, but each value must have exactly one text.
-    if value.hex() != text:
-        raise BadRecord(f"{what} is not plain hex")
-    return value
-
-
-def _string(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise BadRecord(f"{what} is not text")
-    return value
-
-
+# The texts of the store and of the hash chain have these keys. They never change.
+_KEYS = {
+    "born_ns": "born",
+    "git_born_ns": "git_born",
+    "kept_access": "access",
+    "since_boot_ns": "since_boot",
+    "since_ns": "since",
+}
+_ALWAYS_WRITTEN = {
+    ("Actor", "detail"),
+    ("Decision", "access"),
+    ("ObservedState", "named"),
+    ("ObservedState", "presence"),
+}
+_NEVER_WRITTEN = {("ObservedState", "hazard"), ("Rule", "number")}
 # Thousands of records have the same time, actor, or file system. Sharing the objects saves 1 MB
 # for 5,000 projects.
 _INTERNED_VALUES = 256
+_to_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-
-Json = dict[str, object]
-Source = TypeVar("Source")
-Value = TypeVar("Value")
 
 
 class ProjectRecord(Struct, frozen=True):
@@ -172,112 +70,33 @@ class AllowedPrograms(Struct, frozen=True):
     programs: frozenset[str]
 
 
-def encode_project(project: ProjectRecord) -> str:
-    """Return the text of a project's outcome."""
-    ruling = _ruling(project.ruling)
-    return _canonical({"id": project.id, "kind": project.kind.value, "ruling": ruling})
+class GuardRecord(Struct, frozen=True):
+    """The guard mode."""
+
+    guard: Guard
 
 
-def decode_project(text: str) -> ProjectRecord:
-    """Return the project's outcome in `text`."""
-    fields = RecordReader.parse(text)
-    ruling = _read_ruling(fields.inner("ruling"))
-    return ProjectRecord(fields.text("id"), fields.member("kind", ProjectKind), ruling)
+def encode(value: Struct) -> str:
+    """Return the text of a value of the model. A rule is written without its number, its key."""
+    return _to_text(_encode_object(value))
 
 
-def encode_rule(rule: Rule) -> str:
-    """Return the text of a rule, without its number, which is its key."""
-    return _canonical(
-        {
-            "pattern": rule.pattern.hex(),
-            "verdict": rule.verdict.value,
-            "actor": _actor(rule.actor),
-            "at": to_ns(rule.at),
-        }
-    )
-
-
-def decode_rule(number: int, text: str) -> Rule:
-    """Return rule `number` from `text`."""
-    fields = RecordReader.parse(text)
-    return Rule(
-        number,
-        fields.hex_bytes("pattern"),
-        fields.member("verdict", Verdict),
-        _read_actor(fields.inner("actor")),
-        _time(fields, "at"),
-    )
-
-
-def encode_guard(guard: Guard) -> str:
-    """Return the text of the guard."""
-    return _canonical({"guard": guard.value})
-
-
-def decode_guard(text: str) -> Guard:
-    """Return the guard in `text`."""
-    return RecordReader.parse(text).member("guard", Guard)
-
-
-def encode_programs(programs: AllowedPrograms) -> str:
-    """Return the text of the allowed programs."""
-    return _canonical({"programs": sorted(programs.programs)})
-
-
-def decode_programs(text: str) -> AllowedPrograms:
-    """Return the allowed programs in `text`."""
-    return AllowedPrograms(frozenset(RecordReader.parse(text).texts("programs")))
-
-
-def encode_focus(focus: FocusRecord) -> str:
-    """Return the text of the focus."""
-    return _canonical({"tag": focus.tag})
-
-
-def decode_focus(text: str) -> FocusRecord:
-    """Return the focus in `text`."""
-    return FocusRecord(RecordReader.parse(text).text("tag"))
-
-
-def encode_observed(observed: ObservedState) -> str:
-    """Return the text of an observed state."""
-    return _canonical(
-        {
-            "kind": observed.kind.value,
-            "identity": _map_optional(observed.identity, _identity),
-            "first_seen": to_ns(observed.first_seen),
-            "presence": observed.presence.value,
-            "absent_since": _map_optional(observed.absent_since, to_ns),
-            "incomplete": observed.incomplete,
-            "main_checkout": _map_optional(observed.main_checkout, bytes.hex),
-            "named": int(observed.named),
-        }
-    )
-
-
-def decode_observed(text: str) -> ObservedState:
-    """Return the observed state in `text`."""
-    fields = RecordReader.parse(text)
-    return ObservedState(
-        kind=fields.member("kind", ProjectKind),
-        identity=_map_optional(fields.maybe("identity", fields.inner), _read_identity),
-        first_seen=_time(fields, "first_seen"),
-        presence=fields.member("presence", Presence),
-        absent_since=fields.maybe("absent_since", partial(_time, fields)),
-        incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
-        main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
-        named=bool(fields.number("named")),
-    )
+def decode(kind: type[Kept], text: str, **key: object) -> Kept:
+    """Return the value in `text`, with the fields in `key`. Raises BadRecord."""
+    try:
+        return _decode_object(kind, parse_json(text), "the record", key)
+    except Unparsable as error:
+        raise BadRecord(str(error)) from error
 
 
 def encode_actor(actor: Actor | None) -> str:
     """Return the text of an actor, or `null` for a change without an order, such as a lapse."""
-    return "null" if actor is None else _canonical(_actor(actor))
+    return "null" if actor is None else encode(actor)
 
 
 def decode_actor(text: str) -> Actor | None:
-    """Return the actor in `text`."""
-    return None if text == "null" else _read_actor(RecordReader.parse(text))
+    """Return the actor in `text`. Raises BadRecord."""
+    return None if text == "null" else decode(Actor, text)
 
 
 def to_ns(moment: datetime) -> int:
@@ -294,137 +113,78 @@ def from_ns(nanoseconds: int) -> datetime:
         raise BadRecord(f"{nanoseconds} is not a time") from error
 
 
-def _ruling(ruling: Ruling) -> Json:
-    return _without_nones(
-        {
-            "decision": _map_optional(ruling.decision, _decision),
-            "grants": [_grant(grant) for grant in ruling.grants] or None,
-            "lapse": _map_optional(ruling.lapse, _lapse),
-            "name": ruling.name,
-            "tags": ruling.tags or None,
-            "access": None if ruling.kept_access is Access.READ_WRITE else ruling.kept_access,
-            "origin": ruling.origin,
-            "by_person": 1 if ruling.by_person else None,
-        }
-    )
+class _Codec(NamedTuple):
+    """How values of a type are written and read. `decode` also gets the key, for its errors."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any, str], Any]
 
 
-def _read_ruling(fields: RecordReader) -> Ruling:
-    return Ruling(
-        decision=_map_optional(fields.maybe("decision", fields.inner), _read_decision),
-        grants=tuple(_read_grant(grant) for grant in fields.objects("grants")),
-        lapse=_map_optional(fields.maybe("lapse", fields.inner), _read_lapse),
-        name=fields.maybe("name", fields.text),
-        tags=fields.texts("tags"),
-        kept_access=fields.maybe("access", partial(fields.member, enum=Access))
-        or Access.READ_WRITE,
-        origin=fields.maybe("origin", fields.text),
-        by_person=bool(fields.maybe("by_person", fields.number)),
-    )
+class _Field(NamedTuple):
+    """A field that is written at `key`, unless it is `omitted`. Without a key, it is `absent`."""
+
+    name: str
+    key: str
+    codec: _Codec
+    omitted: object
+    absent: object
 
 
-def _decision(decision: Decision) -> Json:
-    return _without_nones(
-        {
-            "verdict": decision.verdict.value,
-            "actor": _actor(decision.actor),
-            "at": to_ns(decision.at),
-            "identity": _map_optional(decision.identity, _identity),
-            "access": decision.access.value,
-            "expires": _map_optional(decision.expires, _expiry),
-            "number": decision.number or None,
-            "since": decision.since_ns,
-            "session": _map_optional(decision.session, _session),
-            "shared_git": _map_optional(decision.shared_git, _identity),
-            "proposes": 1 if decision.proposes else None,
-        }
-    )
+@cache
+def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        [inner] = [each for each in args if each is not NoneType]
+        return _codec(inner)
+    if origin is not None:
+        return _list(_codec(args[0]), origin)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if issubclass(hint, Enum):
+        return _Codec(lambda member: member.value, lambda value, key: _member(hint, value, key))
+    return _Codec(_encode_object, lambda value, key: _decode_object(hint, value, key, {}))
 
 
-def _read_decision(fields: RecordReader) -> Decision:
-    return Decision(
-        fields.member("verdict", Verdict),
-        _read_actor(fields.inner("actor")),
-        _time(fields, "at"),
-        _map_optional(fields.maybe("identity", fields.inner), _read_identity),
-        fields.member("access", Access),
-        _map_optional(fields.maybe("expires", fields.inner), _read_expiry),
-        fields.maybe("number", fields.number) or 0,
-        fields.maybe("since", fields.number),
-        _map_optional(fields.maybe("session", fields.inner), _read_session),
-        _map_optional(fields.maybe("shared_git", fields.inner), _read_identity),
-        bool(fields.maybe("proposes", fields.number)),
-    )
+def _encode_object(value: Struct) -> dict[str, Any]:
+    found = {}
+    for field in _fields(type(value)):
+        each = getattr(value, field.name)
+        if each is not None and each != field.omitted:
+            found[field.key] = field.codec.encode(each)
+    return found
 
 
-def _session(key: SessionKey) -> Json:
-    return {"id": key.id, "label": key.label}
+def _decode_object(kind: type[Kept], value: object, what: str, key: dict[str, object]) -> Kept:
+    if not isinstance(value, dict):
+        raise BadRecord(f"{what} is not an object")
+    found = {**key}
+    for field in _fields(kind):
+        if field.key in value:
+            found[field.name] = field.codec.decode(value[field.key], field.key)
+        elif field.absent is NODEFAULT:
+            raise BadRecord(f"{field.key} is missing")
+        else:
+            found[field.name] = field.absent
+    made: Kept = _MAKERS.get(kind, kind)(**found)
+    return made
 
 
-def _read_session(fields: RecordReader) -> SessionKey:
-    return SessionKey(fields.text("id"), fields.text("label"))
-
-
-def _expiry(expiry: Expiry) -> Json:
-    return {"at": to_ns(expiry.at), "boot": expiry.boot, "since_boot": expiry.since_boot_ns}
-
-
-def _read_expiry(fields: RecordReader) -> Expiry:
-    return Expiry(_time(fields, "at"), fields.text("boot"), fields.number("since_boot"))
-
-
-def _grant(grant: Grant) -> Json:
-    return _without_nones(
-        {
-            "actor": _actor(grant.actor),
-            "identity": _identity(grant.identity),
-            "at": to_ns(grant.at),
-            "since": grant.since_ns,
-        }
-    )
-
-
-def _read_grant(fields: RecordReader) -> Grant:
-    identity = _read_identity(fields.inner("identity"))
-    since_ns = fields.maybe("since", fields.number)
-    return Grant(_read_actor(fields.inner("actor")), identity, _time(fields, "at"), since_ns)
-
-
-def _lapse(lapse: Lapse) -> Json:
-    return _without_nones(
-        {
-            "reason": lapse.reason.value,
-            "at": to_ns(lapse.at),
-            "by": lapse.by,
-            "expires": _map_optional(lapse.expires, _expiry),
-            "number": lapse.number or None,
-            "for_session": 1 if lapse.for_session else None,
-        }
-    )
-
-
-def _read_lapse(fields: RecordReader) -> Lapse:
-    return Lapse(
-        fields.member("reason", LapseReason),
-        _time(fields, "at"),
-        fields.maybe("by", partial(fields.member, enum=ActorKind)),
-        _map_optional(fields.maybe("expires", fields.inner), _read_expiry),
-        fields.maybe("number", fields.number) or 0,
-        bool(fields.maybe("for_session", fields.number)),
-    )
-
-
-def _actor(actor: Actor) -> Json:
-    return {"kind": actor.kind.value, "detail": actor.detail}
-
-
-def _read_actor(fields: RecordReader) -> Actor:
-    return _shared_actor(fields.member("kind", ActorKind), fields.text("detail"))
-
-
-@lru_cache(maxsize=_INTERNED_VALUES)
-def _shared_actor(kind: ActorKind, detail: str) -> Actor:
-    return Actor(kind, detail)
+@cache
+def _fields(kind: type[Struct]) -> tuple[_Field, ...]:
+    """Return the written fields of a type, when it is first used: it may hold its own type."""
+    found = []
+    for each in fields(kind):
+        place = (kind.__name__, each.name)
+        if place in _NEVER_WRITTEN:
+            continue
+        is_always = place in _ALWAYS_WRITTEN
+        default = NODEFAULT if is_always else each.default
+        is_optional = NoneType in get_args(each.type)
+        absent = None if default is NODEFAULT and is_optional else default
+        codec = _FILE_SYSTEM if place == ("Identity", "filesystem") else _codec(each.type)
+        key = _KEYS.get(each.name, each.name)
+        found.append(_Field(each.name, key, codec, default, absent))
+    return tuple(found)
 
 
 @lru_cache(maxsize=_INTERNED_VALUES)
@@ -432,73 +192,57 @@ def _shared_bytes(value: bytes) -> bytes:
     return value
 
 
-def _identity(identity: Identity) -> Json:
-    return _without_nones(
-        {
-            "filesystem": identity.filesystem.hex(),
-            "inode": identity.inode,
-            "handle": _map_optional(identity.handle, bytes.hex),
-            "born": identity.born_ns,
-            "owner": identity.owner,
-            "git": identity.git,
-            "git_target": _map_optional(identity.git_target, _identity),
-            "git_born": identity.git_born_ns,
-            "mount": _map_optional(identity.mount, _mount),
-            "inside": [each.hex() for each in identity.inside] or None,
-        }
-    )
+def _list(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
+    arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
+
+    def decode_each(value: object, key: str) -> object:
+        if not isinstance(value, list):
+            raise BadRecord(f"{key} is not a list")
+        return container(item.decode(each, key) for each in value)
+
+    return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode_each)
 
 
-def _read_identity(fields: RecordReader) -> Identity:
-    return Identity(
-        filesystem=_shared_bytes(fields.hex_bytes("filesystem")),
-        inode=fields.number("inode"),
-        handle=fields.maybe("handle", fields.hex_bytes),
-        born_ns=fields.maybe("born", fields.number),
-        owner=fields.number("owner"),
-        git=fields.maybe("git", partial(fields.member, enum=GitEntry)),
-        git_target=_map_optional(fields.maybe("git_target", fields.inner), _read_identity),
-        git_born_ns=fields.maybe("git_born", fields.number),
-        mount=_map_optional(fields.maybe("mount", fields.inner), _read_mount),
-        inside=fields.hex_texts("inside"),
-    )
+def _member(enum: type[Enum], value: object, key: str) -> Enum:
+    try:
+        return enum(_string(value, key))
+    except ValueError as error:
+        raise BadRecord(f"{key} is none of {', '.join(each.value for each in enum)}") from error
 
 
-def _mount(binding: MountBinding) -> Json:
-    return {
-        "boot": binding.boot,
-        "number": binding.number,
-        "device": binding.device,
-        "path": binding.path.hex(),
-    }
+def _from_hex(value: object, key: str) -> bytes:
+    text = _string(value, key)
+    try:
+        found = bytes.fromhex(text)
+    except ValueError as error:
+        raise BadRecord(f"{key} is not hex") from error
+    # fromhex accepts spaces and capitals, but each value must have exactly one text.
+    if found.hex() != text:
+        raise BadRecord(f"{key} is not plain hex")
+    return found
 
 
-def _read_mount(fields: RecordReader) -> MountBinding:
-    return MountBinding(
-        fields.text("boot"),
-        fields.number("number"),
-        fields.number("device"),
-        fields.hex_bytes("path"),
-    )
+def _string(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise BadRecord(f"{key} is not text")
+    return value
 
 
-def _map_optional(value: Source | None, function: Callable[[Source], Value]) -> Value | None:
-    return None if value is None else function(value)
+def _number(value: object, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):  # a bool is an int to Python
+        raise BadRecord(f"{key} is not a whole number")
+    return value
 
 
-def _without_nones(fields: Mapping[str, object]) -> Json:
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _canonical(fields: Mapping[str, object]) -> str:
-    return json.dumps(
-        _without_nones(fields), sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
-
-
-def _time(fields: RecordReader, key: str) -> datetime:
-    return from_ns(fields.number(key))
-
+_PLAIN: dict[Any, _Codec] = {
+    bool: _Codec(int, lambda value, key: bool(_number(value, key))),
+    bytes: _Codec(bytes.hex, _from_hex),
+    datetime: _Codec(to_ns, lambda value, key: from_ns(_number(value, key))),
+    int: _Codec(int, _number),
+    str: _Codec(str, _string),
+}
+_FILE_SYSTEM = _Codec(bytes.hex, lambda value, key: _shared_bytes(_from_hex(value, key)))
+_MAKERS: dict[Any, Callable[..., Any]] = {Actor: lru_cache(maxsize=_INTERNED_VALUES)(Actor)}
 
 _FINGERPRINT_LENGTH = 32
 

@@ -35,19 +35,12 @@ from rootsd.core.changes import (
 from rootsd.core.encoding import (
     AllowedPrograms,
     FocusRecord,
+    GuardRecord,
     ProjectRecord,
+    decode,
     decode_actor,
-    decode_focus,
-    decode_guard,
-    decode_programs,
-    decode_project,
-    decode_rule,
+    encode,
     encode_actor,
-    encode_focus,
-    encode_guard,
-    encode_programs,
-    encode_project,
-    encode_rule,
     from_ns,
     to_ns,
 )
@@ -150,15 +143,15 @@ class HistoryEvent(Struct, frozen=True):
             return None
         match self.subject.kind:
             case SubjectKind.PROJECT:
-                return decode_project(self.body)
+                return decode(ProjectRecord, self.body)
             case SubjectKind.RULE:
-                return decode_rule(rule_number(self.subject), self.body)
+                return decode(Rule, self.body, number=rule_number(self.subject))
             case SubjectKind.SETTING if self.subject == FOCUS_SUBJECT:
-                return decode_focus(self.body)
+                return decode(FocusRecord, self.body)
             case SubjectKind.SETTING if self.subject == PROGRAMS_SUBJECT:
-                return decode_programs(self.body)
+                return decode(AllowedPrograms, self.body)
             case SubjectKind.SETTING:
-                return decode_guard(self.body)
+                return decode(GuardRecord, self.body).guard
             case _:
                 raise BadRecord(f"the kind {self.subject.kind} has no outcome")
 
@@ -229,10 +222,10 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
             case ProjectRecord() as project:
                 ruling = _without_approval(project.ruling, at)
                 if ruling != project.ruling:
-                    body = encode_project(replace(project, ruling=ruling))
+                    body = encode(replace(project, ruling=ruling))
                     drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
             case Rule(verdict=Verdict.APPROVED) as rule:
-                body = encode_rule(replace(rule, verdict=Verdict.PENDING))
+                body = encode(replace(rule, verdict=Verdict.PENDING))
                 drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
             case Guard():
                 drafts.append(_UnsealedEvent(None, ChangeVerb.GUARD_SET, subject, None))
@@ -255,7 +248,7 @@ class _UnsealedEvent(Struct, frozen=True):
 def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
     match change:
         case RuleChange(number=number, after=after):
-            body = encode_rule(after) if after else None
+            body = encode(after) if after else None
             yield _UnsealedEvent(change.actor, change.verb, rule_subject(number), body)
         case ProjectChange() if change.is_decision:
             subject = EventSubject(SubjectKind.PROJECT, change.path)
@@ -272,11 +265,11 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
 def _setting(after: Guard | AllowedPrograms | FocusRecord) -> tuple[EventSubject, str | None]:
     match after:
         case Guard():
-            return GUARD_SUBJECT, encode_guard(after)
+            return GUARD_SUBJECT, encode(GuardRecord(after))
         case AllowedPrograms(programs=programs):
-            return PROGRAMS_SUBJECT, encode_programs(after) if programs else None
+            return PROGRAMS_SUBJECT, encode(after) if programs else None
         case FocusRecord(tag=tag):
-            return FOCUS_SUBJECT, None if tag is None else encode_focus(after)
+            return FOCUS_SUBJECT, None if tag is None else encode(after)
 
 
 _KIND_OF_NOTE = {
@@ -294,7 +287,7 @@ _KIND_OF_NOTE = {
 def _project_body(project: Project | None) -> str | None:
     if project is None or project.ruling == UNDECIDED:
         return None
-    return encode_project(ProjectRecord(project.id, project.observed.kind, project.ruling))
+    return encode(ProjectRecord(project.id, project.observed.kind, project.ruling))
 
 
 def _without_approval(ruling: Ruling, at: datetime) -> Ruling:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rootsd.core.changes import ChangeVerb
-from rootsd.core.encoding import decode_observed, encode_observed
+from rootsd.core.encoding import decode, encode
 from rootsd.core.history import (
     CHAIN_START,
     ChainHead,
@@ -129,14 +129,14 @@ def read_observed(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
     for path, project_id, body, digest in db.execute(query):
         try:
             if _observed_digest(path, project_id, body) == digest:
-                yield path, project_id.decode(), decode_observed(body.decode())
+                yield path, project_id.decode(), decode(ObservedState, body.decode())
         except (BadRecord, TypeError):
             continue
 
 
 def write_observed(db: Database, path: bytes, project_id: str, observed: ObservedState) -> None:
     """Store the observed state of `path`."""
-    body = encode_observed(observed)
+    body = encode(observed)
     digest = _observed_digest(path, project_id.encode(), body.encode())
     db.execute(
         "INSERT INTO sighting(path, id, body, digest) VALUES(?,?,?,?) ON CONFLICT(path)"
