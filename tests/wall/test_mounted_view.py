@@ -23,22 +23,29 @@ API, DOCS = b"/src/api", b"/src/docs"
 PAUSES = [1, 2, 4, 8, 16, 32, 64, 64, 64]
 
 
-class FakeNames:
-    """A watch without events, as for a user who has no instance of inotify left."""
+class FakePart:
+    """A part of a tree in which nothing happens, as without a watch, a mask, or another wall."""
 
-    fd = -1
+    fd, listener, masks = -1, None, frozenset[bytes]()
+
+    def __init__(self) -> None:
+        self.more = os.eventfd(0)
+
+    @property
+    def names(self) -> FakePart:
+        return self
 
     def changed(self) -> None:
         """Return nothing."""
 
+    def serve(self) -> None:
+        """Do nothing."""
 
-class FakeSettings:
-    """Copies of settings that do not change."""
+    def set_masks(self, _: object) -> None:
+        """Do nothing."""
 
-    names = FakeNames()
-
-    def __init__(self) -> None:
-        self.more = os.eventfd(0)
+    def repair(self) -> bool:
+        return False
 
 
 class FakeTree:
@@ -48,26 +55,14 @@ class FakeTree:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.names = FakeNames()
-        self.worktree_names = FakeNames()
+        self.names = self.worktree_names = FakePart()
         self.unwatched: set[bytes] = set()
         self.shown: dict[bytes, DesiredMount] = {}
         self.failing: set[bytes] = set()
         self.broken: dict[bytes, set[bytes]] = {}
         self.attempts = 0
         self.is_searching = False
-        self.settings = FakeSettings()
-        self.base_masks: set[bytes] = set()
-        self.requests = None
-
-    def serve(self) -> None:
-        """Do nothing."""
-
-    def mask_base(self, _: object) -> None:
-        """Do nothing."""
-
-    def repair_base(self) -> bool:
-        return False
+        self.settings = self.base = self.storage = FakePart()
 
     def build(self, *_: object) -> None:
         """Do nothing."""

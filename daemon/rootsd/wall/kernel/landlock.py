@@ -76,13 +76,8 @@ _FILE_RIGHTS = (
     | Right.TRUNCATE
     | Right.CONTROL_DEVICE
 )  # fmt: skip
-_RIGHTS_BY_VERSION = {
-    1: (1 << 13) - 1,
-    2: (1 << 14) - 1,
-    3: (1 << 15) - 1,
-    4: (1 << 15) - 1,
-    5: (1 << 16) - 1,
-}
+# How many of the rights each version knows.
+_KNOWN_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 
 
 def version() -> int:
@@ -120,7 +115,7 @@ class Ruleset:
         offered = version() if offered is None else offered
         if not offered:
             raise OSError(errno.ENOSYS, "this kernel offers no Landlock")
-        self._handled = Right(_RIGHTS_BY_VERSION[min(offered, _NEWEST_KNOWN)])
+        self._handled = Right((1 << _KNOWN_RIGHTS[min(offered, _NEWEST_KNOWN)]) - 1)
         attributes = struct.pack("=Q", self._handled)
         if coverage is Coverage.TCP and offered >= _TCP_SINCE:
             attributes += struct.pack("=Q", _ALL_TCP)

@@ -67,7 +67,7 @@ class MountedView:
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
-        self._tree = SharedTree(settings.folder + _TREE, settings.protection, settings.home)
+        self._tree = SharedTree(settings.folder + _TREE, settings)
         self.notes = self._tree.notes
         self._owner = owner
         self._outside = holders.mounts_of_standard_files()
@@ -87,9 +87,8 @@ class MountedView:
         Raises OSError and RevokeFailed.
         """
         os.makedirs(self._settings.folder + _TREE, 0o700, exist_ok=True)
-        folder = self._settings.folder
-        remove_private(folder)  # of a wall that was killed
-        self._tree.build(self._settings.entries, self._settings.kept or folder, folder)
+        remove_private(self._settings.folder)  # of a wall that was killed
+        self._tree.build()
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
@@ -97,7 +96,7 @@ class MountedView:
         for names in (self._tree.names, self._tree.worktree_names, self._tree.settings.names):
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)
-        if (requests := self._tree.requests) is not None:
+        if (requests := self._tree.storage.listener) is not None:
             self._events.register(requests, select.EPOLLIN)
         self.watched = self._events.fileno()
         self._want(desired, denied)
@@ -126,9 +125,9 @@ class MountedView:
 
     def _apply(self) -> AppliedChange:
         change = difference(self._tree.shown, self._desired)
-        new = (mask.path for mask in self._masks if mask.path not in self._tree.base_masks)
+        new = (mask.path for mask in self._masks if mask.path not in self._tree.base.masks)
         devices = frozenset(self._devices((*change.remove, *new)))
-        self._tree.mask_base(self._masks)
+        self._tree.base.set_masks(self._masks)
         change = difference(self._tree.shown, self._desired)
         # The outer ones go with all inside them. If an inner one went first, programs would have
         # the access of the outer one there for a moment.
@@ -164,7 +163,7 @@ class MountedView:
 
         Raises OSError.
         """
-        self._tree.give(path, copy)
+        self._tree.base.give(path, copy)
         self._given += (ViewEntry(path, ViewEntryKind.READ, "rootsd give"),)
         self._base = DeniedBase((*self._settings.entries, *self._given))
 
@@ -181,7 +180,7 @@ class MountedView:
         A root that cannot be covered goes away until the next attempt. A part of the search for
         worktrees is done, too: the rest follows soon, so that no revoke waits for it.
         """
-        self._tree.serve()
+        self._tree.storage.serve()
         if self._search >= 0:
             self._tree.search_on()
             self._plan_search()
@@ -232,7 +231,7 @@ class MountedView:
 
         This hides the roots there, so they are shown again.
         """
-        if self._tree.repair_base():
+        if self._tree.base.repair():
             for mount in difference(self._tree.shown, self._desired).add:
                 with suppress(OSError):  # `_plan` sets the next attempt
                     self._tree.show(mount)

@@ -14,13 +14,12 @@ program may have opened the new one, so the whole root is hidden and shown again
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import DesiredMount, Mask, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import DesiredMount, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.directories import WORKTREES, git_directory_of
@@ -41,6 +40,7 @@ from rootsd.wall.kernel.private_settings import PrivateSettings
 from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.skeleton import INODES, NO_PRIVILEGES, TMPFS, Mounted, Skeleton
 from rootsd.wall.kernel.stand_ins import StandIns
+from rootsd.wall.kernel.warden import WardenSettings
 from rootsd.wall.kernel.worktrees import RootWorktrees
 from rootsd.wall.system_calls import (
     Attribute,
@@ -94,21 +94,25 @@ class _Shown(NamedTuple):
 class SharedTree:
     """The tree of one warden, in the folder `base`. Call `build` once, in its own process."""
 
-    def __init__(self, base: bytes, policy: ProtectionPolicy, home: bytes) -> None:
+    def __init__(self, base: bytes, settings: WardenSettings) -> None:
         self.names = NameWatch()
         """What `find_broken` takes comes from here."""
         self._base = base
-        self._policy = policy
+        self._entries = settings.entries
+        self._policy = settings.protection
         self._skeleton = Skeleton(base)
-        self.settings = PrivateSettings(base, self._skeleton, home)
+        self.settings = PrivateSettings(base, self._skeleton, settings.home)
         """The copies of git's settings that programs change."""
         self._stage = MountStage(base)
         self._worktrees = RootWorktrees()
         self._stand_ins = StandIns(base, self._skeleton, self._worktrees)
-        self._base_view = BaseView(
+        self.base = BaseView(
             self._skeleton, self._stage, self._stand_ins, self.names, self._hide_all
         )
-        self._storage: OwnStorage | None = None
+        """What programs see without any root."""
+        folder = settings.folder
+        self.storage = OwnStorage(settings.kept or folder, folder, base + _MEMORY)
+        """What programs write outside of roots."""
         self._shown: dict[bytes, _Shown] = {}
         self._writable: list[bytes] = []  # what a person named, also in roots
         self._git_writes: dict[bytes, frozenset[bytes]] = {}
@@ -117,16 +121,13 @@ class SharedTree:
         self._unwatched: set[bytes] = set()  # roots with covers
         self.root = self._skeleton.root
         """The folder that becomes the root of programs."""
-        self.notes = self._base_view.notes
+        self.notes = self.base.notes
         """What could not be shown as described, for people."""
         self.worktree_names = self._worktrees.names
         """What tells `place_worktrees` about new worktrees comes from here."""
 
-    def build(self, entries: Iterable[ViewEntry], kept: bytes, folder: bytes) -> None:
-        """Move into new namespaces, and mount the base of the view. Raises OSError.
-
-        `kept` and `folder` are those of `OwnStorage`.
-        """
+    def build(self) -> None:
+        """Move into new namespaces, and mount the base of the view. Raises OSError."""
         make_namespaces(Namespace.MOUNTS)
         change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.SLAVE)
         mount(b"rootsd", self._base, TMPFS, NO_PRIVILEGES, b"mode=0700," + INODES)
@@ -135,48 +136,19 @@ class SharedTree:
         self._stand_ins.build()
         self._skeleton.build()
         self.settings.build()
-        self._storage = storage = OwnStorage(kept, folder, self._base + _MEMORY)
-        with storage.building():
-            for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
-                self._base_view.add(entry, storage)
+        with self.storage.building():
+            for entry in sorted(self._entries, key=lambda each: each.path.count(b"/")):
+                self.base.add(entry, self.storage)
                 if entry.kind is ViewEntryKind.WRITE:
                     self._writable.append(entry.path)
-        self.notes += storage.notes()
-
-    @property
-    def requests(self) -> socket.socket | None:
-        """Readable when `serve` must be called."""
-        return None if self._storage is None else self._storage.listener
-
-    def serve(self) -> None:
-        """Let other walls of this name have the mounts of copy-on-write folders."""
-        if self._storage is not None:
-            self._storage.serve()
+        self.notes += self.storage.notes()
 
     def close(self) -> None:
         """Unmount everything, and remove the private folders from the disk."""
-        if self._storage is not None:
-            self._base_view.close()
-            with suppress(OSError), closing(open_path(self._base)) as base:
-                detach(base)
-            self._storage.close()
-
-    @property
-    def base_masks(self) -> set[bytes]:
-        """What is masked in the base."""
-        return self._base_view.masks
-
-    def give(self, path: bytes, copy: bytes) -> None:
-        """Show a copy of a file to programs that run; see BaseView. Raises OSError."""
-        self._base_view.give(path, copy)
-
-    def mask_base(self, masks: Iterable[Mask]) -> None:
-        """Make `masks` those of the base; see BaseView."""
-        self._base_view.set_masks(masks)
-
-    def repair_base(self) -> bool:
-        """Mask again what lost its mask in the base; see BaseView."""
-        return self._base_view.repair()
+        self.base.close()
+        with suppress(OSError), closing(open_path(self._base)) as base:
+            detach(base)
+        self.storage.close()
 
     # Roots
 
@@ -188,7 +160,7 @@ class SharedTree:
     @property
     def unwatched(self) -> set[bytes]:
         """The roots in which a change is not noticed at once: no watch was left."""
-        return self._unwatched | self._base_view.unwatched | self._worktrees.unwatched
+        return self._unwatched | self.base.unwatched | self._worktrees.unwatched
 
     def show(self, desired: DesiredMount) -> None:
         """Mount a folder at its own path. It must not be shown. Raises OSError.

@@ -315,11 +315,7 @@ class _Finder:
     def _add_git_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
     ) -> None:
-        text = None if os.path.isdir(path) else self._add_setting(path, named_by, name)
-        if text is None or path in self._done or not depth:
-            return
-        self._done.add(path)
-        for setting, value in read_settings(text):
+        for setting, value in read_settings(self._new_text(path, named_by, name, depth)):
             file = os.path.join(os.path.dirname(path), self._expanded(value))
             by = f"git's {safe_label(setting)}"
             if setting == "include.path" or setting.startswith("includeif."):
@@ -332,14 +328,19 @@ class _Finder:
     def _add_shell_settings(
         self, path: bytes, named_by: str, name: bytes = b"", depth: int = _MAX_DEPTH
     ) -> None:
-        text = None if os.path.isdir(path) else self._add_setting(path, named_by, name)
-        if text is None or path in self._done or not depth:
-            return
-        self._done.add(path)
+        text = self._new_text(path, named_by, name, depth)
         for file in map(self._expanded, _sourced(text)):
             if file.startswith(b"/") and not _is_system(file) and not set(file) & set(b"$*?[`"):
                 sourced_by = f"what {home_label(path, self._home)} reads"
                 self._add_shell_settings(file, sourced_by, depth=depth - 1)
+
+    def _new_text(self, path: bytes, named_by: str, name: bytes, depth: int) -> bytes:
+        """Add a file of settings, and return its text if it may name files that are not known."""
+        text = None if os.path.isdir(path) else self._add_setting(path, named_by, name)
+        if text is None or path in self._done or not depth:
+            return b""
+        self._done.add(path)
+        return text
 
     def _expanded(self, word: bytes) -> bytes:
         """Return a word of a person's settings with the home folder in it."""
