@@ -17,7 +17,7 @@ from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.view.denied_base import DeniedBase
 from support.polling import until
 from support.sizes import Sizes
-from support.walls import Wall, Weakness
+from support.walls import Wall, Weakness, make_root
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -59,12 +59,6 @@ def make_wall(tmp_path: Path, home: Path) -> Iterator[MakeWall]:
             return walls.enter_context(wall)
 
         yield make
-
-
-def root_at(path: Path) -> ConfinedRoot:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "file").write_text("root")
-    return root_at(path)
 
 
 def is_read(wall: Wall, path: Path) -> bool:
@@ -130,7 +124,7 @@ def test_controls_without_a_mask_with_a_mask_only_and_without_a_repair(
 def test_a_denied_root_uncovers_nothing_of_the_base(
     home: Path, make_wall: MakeWall, name: str
 ) -> None:
-    root = root_at(home / name)
+    root = make_root(home / name)
     for weaknesses, is_shown in (((), False), ((Weakness.BASE_SHOWN,), True)):
         wall = make_wall(*weaknesses, roots=(root,))
         wall.run(f"os.chdir('{home / name}'); make('new')")
@@ -150,7 +144,7 @@ def test_a_denied_root_uncovers_nothing_of_the_base(
 def test_an_approved_root_inside_a_denied_folder_of_the_base_is_shown(
     home: Path, make_wall: MakeWall, denied: str
 ) -> None:
-    inner, other = root_at(home / "bin/outer/inner"), root_at(home / "bin/outer/other")
+    inner, other = make_root(home / "bin/outer/inner"), make_root(home / "bin/outer/other")
     (home / "bin/outer/page").write_text("page")
     wall = make_wall(roots=(inner,))
     for roots in ((inner,), (inner, other), (other,), ()):
@@ -215,7 +209,7 @@ def test_a_namespace_that_is_cut_off_loses_it_too(
 def test_a_denied_folder_that_is_replaced_outside_is_masked_again(
     home: Path, make_wall: MakeWall, is_away_first: bool
 ) -> None:
-    wall = make_wall(roots=(inner := root_at(home / "bin/inner"),), denied=[home / "bin/p"])
+    wall = make_wall(roots=(inner := make_root(home / "bin/inner"),), denied=[home / "bin/p"])
     if is_away_first:
         shutil.rmtree(home / "bin/p")
     else:
@@ -275,7 +269,7 @@ def test_a_folder_that_a_person_opens_is_masked_too(
 def test_many_denials_leak_no_mount_and_no_descriptor(
     home: Path, make_wall: MakeWall, sizes: Sizes
 ) -> None:
-    wall = make_wall(roots=(root_at(home / "bin/inner"),))
+    wall = make_wall(roots=(make_root(home / "bin/inner"),))
 
     def deny_and_allow() -> None:
         wall.order(OrderKind.SET, denied=[home / "bin/p", home / ".local"])
