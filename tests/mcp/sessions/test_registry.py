@@ -74,7 +74,7 @@ def test_a_scope_that_is_the_same_as_before_is_not_recorded_again() -> None:
     with SessionRegistry(recorder, lambda: NOON).opened(10) as session:
         for tag in ("go", "go", "work"):
             session.scoped(Scope(tags=frozenset({tag})))
-    assert recorder.scoped.call_count == 2
+        assert recorder.changed.call_count == 1 + 2  # once for its beginning
 
 
 def test_a_scope_is_described_by_the_arguments_that_request_it() -> None:

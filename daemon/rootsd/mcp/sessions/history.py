@@ -70,26 +70,14 @@ class SessionLog:
         self._last_sent: dict[str, PublishedSet] = {}
         self._is_failing = False
 
-    def opened(self, session: OpenSession) -> None:
-        """Record that a session began."""
-        self._note(_SessionEvent(session.describe()))
-
-    def named(self, session: OpenSession) -> None:
-        """Record the client's name."""
-        self._note(_SessionEvent(session.describe()))
-
-    def scoped(self, session: OpenSession) -> None:
-        """Record the new scope."""
+    def changed(self, session: OpenSession) -> None:
+        """Record a session as it is now."""
         self._note(_SessionEvent(session.describe()))
 
     def roots_sent(self, session: OpenSession, published: PublishedSet) -> None:
         """Record that the session received a new set."""
         sent = _SentSet(self._now(), published, session.scope)
         self._note(_SessionEvent(session.describe(), sent))
-
-    def roots_reported(self, session: OpenSession) -> None:
-        """Record which roots `rootsd run` reported to its server."""
-        self._note(_SessionEvent(session.describe()))
 
     def closed(self, session: OpenSession) -> None:
         """Record the end of a session."""

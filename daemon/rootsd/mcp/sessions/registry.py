@@ -23,23 +23,14 @@ Clock = Callable[[], datetime]
 class SessionRecorder(Protocol):
     """The interface of a permanent record of sessions."""
 
-    def opened(self, session: OpenSession) -> None:
-        """Record that a session began."""
-
-    def named(self, session: OpenSession) -> None:
-        """Record the client's name."""
-
-    def scoped(self, session: OpenSession) -> None:
-        """Record the new scope."""
+    def changed(self, session: OpenSession) -> None:
+        """Record a session: it began, or its name, its scope, or what it reported is new."""
 
     def roots_sent(self, session: OpenSession, published: PublishedSet) -> None:
         """Record that the session received a new set.
 
         `published` is the whole set. The recorder applies the session's scope.
         """
-
-    def roots_reported(self, session: OpenSession) -> None:
-        """Record which roots `rootsd run` reported to its server."""
 
     def closed(self, session: OpenSession) -> None:
         """Record the end of a session."""
@@ -67,20 +58,20 @@ class OpenSession(Struct):
     def named(self, name: str) -> None:
         """Note the client's name."""
         self.client = name
-        self.recorder.named(self)
+        self.recorder.changed(self)
         self.changes.notify()
 
     def scoped(self, scope: Scope) -> None:
         """Note the scope that applies from now on, unless it is the same as before."""
         if scope != self.scope:
             self.scope = scope
-            self.recorder.scoped(self)
+            self.recorder.changed(self)
             self.changes.notify()
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         """Note which roots `rootsd run` has reported to its server."""
         self.reported = ReportedRoots(roots=roots, names=list(names))
-        self.recorder.roots_reported(self)
+        self.recorder.changed(self)
         self.changes.notify()
 
     def roots_sent(self, published: PublishedSet) -> None:
@@ -150,7 +141,7 @@ class SessionRegistry:
             self._recorder, self._changes, self._now, secrets.token_hex(4), pid, self._now()
         )
         self._open[session.id] = session
-        self._recorder.opened(session)
+        self._recorder.changed(session)
         self._changes.notify()
         try:
             yield session
