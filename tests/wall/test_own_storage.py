@@ -6,11 +6,14 @@ import errno
 import fcntl
 import os
 import re
+import select
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -135,6 +138,31 @@ def test_if_another_program_of_the_name_does_not_answer_changes_are_not_kept(
         os.kill(first.warden_pid, signal.SIGCONT)
     assert content(first, home / ".local/bin/new") == "ENOENT"
     assert content(first, home / ".local/bin/newer") == "inside"
+
+
+def test_if_another_program_of_the_name_ends_when_it_is_asked_changes_are_kept(
+    tmp_path: Path, home: Path, make_wall: MakeWall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "walls/name/kept"
+    kept.mkdir(parents=True)
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ending,
+        monkeypatch.context() as at,
+    ):
+        at.chdir(kept)
+        ending.bind("wall-1")
+        ending.listen()
+
+        def end_when_asked() -> None:
+            select.select([ending], [], [])
+            ending.close()
+
+        end = Thread(target=end_when_asked)
+        end.start()
+        with make_wall() as first:
+            write(first, home / ".local/bin/new")
+        end.join()
+    assert content(make_wall(), home / ".local/bin/new") == "inside"
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "var/tmp"])

@@ -200,8 +200,9 @@ class OwnStorage:
                     continue
                 try:  # not by the path: it may be too long for a socket
                     self._ask_one(b"/proc/self/fd/%d/%s" % (folder, name))
-                except ConnectionRefusedError:  # it was killed
-                    os.unlink(name, dir_fd=folder)
+                except (ConnectionError, FileNotFoundError):  # it has ended, perhaps just now
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
                 except OSError as error:
                     self._is_known = False
                     self._why = f"another program of this name does not answer ({error})"
