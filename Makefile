@@ -91,7 +91,6 @@ reference: .venv/.ready  ## write the generated documents anew: docs/schema/, do
 screens: .venv/.ready  ## draw the pictures in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py
 	@$(BIN)/python tools/draw_screen.py
-	@$(BIN)/python tools/draw_diagrams.py
 
 demo: .venv/.ready  ## record docs/demo-*.svg anew, with a real Claude Code
 	@$(BIN)/python tools/record_demo.py
