@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.session_reports import SessionReportsOutput, show_report, show_reports
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.layout import ColumnFit
@@ -77,11 +78,19 @@ class SessionsOutput(TypedDict):
 @click.command(
     "sessions",
     cls=VerbCommand,
-    prints=(SessionsOutput,),
-    epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5 --json",
+    prints=(SessionsOutput, SessionReportsOutput),
+    epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5\n"
+    "rootsd sessions --report claude",
 )
 @click.option(
     "--history", is_flag=True, help="also list ended sessions, and the roots sent to each"
+)
+@click.option(
+    "--report",
+    is_flag=False,
+    flag_value="",
+    metavar="[ID]",
+    help="list what programs behind the wall did; with an ID, all about one session",
 )
 @click.option(
     "--last",
@@ -89,10 +98,10 @@ class SessionsOutput(TypedDict):
     metavar="N",
     default=_LAST,
     show_default=True,
-    help="with --history, the number of sessions",
+    help="with --history and --report, the number of sessions",
 )
 @pass_invocation
-def command(invocation: Invocation, *, history: bool, last: int) -> None:
+def command(invocation: Invocation, *, history: bool, report: str | None, last: int) -> None:
     """List the connected MCP clients, and the roots that were sent to each.
 
     On a terminal, a second table lists the programs behind the wall, and the mechanism of each
@@ -104,7 +113,17 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
 
     In a pipe, the columns are id, client, pid, scope, since, and number of roots. With --history,
     they are time, id, client, scope, and event: opened, + gained, - lost, ended.
+
+    --report is about sessions behind the wall that have ended. ID is one from its list, or the
+    name of a program for its last session. Reads are not recorded. This also works without a
+    daemon.
     """
+    if report is not None:
+        if report:
+            show_report(invocation, report)
+        else:
+            show_reports(invocation, last)
+        return
     view = SessionView.HISTORY if history else SessionView.OPEN
     listing = invocation.call(SessionsQuery(view, last))
     items, output = listing["items"], invocation.output

@@ -24,6 +24,7 @@ from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git import private_worktrees
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
+from rootsd.wall.git.file_names import RootListings
 from rootsd.wall.git.kept_contents import keep_contents
 from rootsd.wall.git.named_files import NamedFiles, named_by_git
 from rootsd.wall.git.session_peers import FolderId, Peers, SessionState, note_end
@@ -60,6 +61,9 @@ class SessionBaseline:
         self._named: dict[bytes, NamedFiles] = {}  # what git runs, by root
         self._closed: dict[bytes, FolderId] = {}  # hooks that only others can have changed
         self._before: dict[bytes, bytes] = {}  # the contents of tool files, by path
+        self._listings = RootListings(folder)
+        self.lines: list[str] = []
+        """What `conclude` has found about files, for people."""
 
     @classmethod
     def read(cls, folder: bytes) -> SessionBaseline | None:
@@ -92,7 +96,12 @@ class SessionBaseline:
         return tuple(self._found)
 
     def add(self, roots: Iterable[bytes]) -> None:
-        """Note the facts about roots that the program is about to see. Raises OSError."""
+        """Note the facts about roots that the program is about to see. Raises OSError.
+
+        Call `wait_listed` before it does.
+        """
+        roots = tuple(roots)
+        self._listings.begin(roots)
         for root in roots:
             with suppress(OSError):  # it is not there, so it is not shown either
                 folder = open_path(root, os.O_DIRECTORY)
@@ -110,10 +119,15 @@ class SessionBaseline:
                         self._earlier.setdefault(fact.path, fact)
         self._write()
 
+    def wait_listed(self) -> None:
+        """Wait a moment until the files of new roots are listed."""
+        self._listings.wait()
+
     def drop(self, roots: Collection[bytes]) -> None:
         """Look for the last time at roots that the program no longer sees. Raises OSError."""
         for root in roots:
             self._look(root)
+            self._listings.end_early(root, self._place_or_none(root))
             self._close(root)
             self._roots.pop(root, None)
         self._write()
@@ -152,11 +166,14 @@ class SessionBaseline:
 
         Raises OSError.
         """
+        places = {root: self._place_or_none(root) for root in self._roots}
         for root in self._roots:
             self._look(root)
             self._close(root)
         self._keep_worktrees()
         still = [fact for fact in self._found if still_holds(fact)]
+        runs = [each.path for each in still if each.kind is FactKind.TOOL_FILE]
+        self.lines = self._listings.conclude(places, runs, end)
         note_end(self._folder, self._roots, time.time())
         if not still:
             forget_unused_contents(self._folder)
@@ -272,6 +289,12 @@ class SessionBaseline:
         if _identity(place) != FolderId.of(os.fstat(folder)):
             raise FileNotFoundError(place)
         return place
+
+    def _place_or_none(self, root: bytes) -> bytes | None:
+        try:
+            return self._place_now(root)
+        except OSError:
+            return None
 
     def _close(self, root: bytes) -> None:
         if (folder := self._open.pop(root, None)) is not None:

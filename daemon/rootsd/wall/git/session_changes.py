@@ -44,6 +44,7 @@ class SessionChanges:
         self._record = SessionBaseline(folder, protection)
         self._names = NameWatch(_EVENTS)
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
+        self._shown: dict[bytes, Access] = {}
 
     @property
     def fd(self) -> int:
@@ -62,6 +63,10 @@ class SessionChanges:
                 self._record.add(sorted(new))
             for root in new:
                 self._watch(root)
+
+    def wait_listed(self) -> None:
+        """Wait a moment until the files of new roots are listed. Then programs may see these."""
+        self._record.wait_listed()
 
     def drop_all_but(self, shown: Collection[bytes]) -> None:
         """Look for the last time at the roots that are not shown any more."""
@@ -100,10 +105,28 @@ class SessionChanges:
         with suppress(OSError):
             self._record.keep(facts)
 
-    def conclude(self) -> None:
-        """Make the report, after all programs have ended or lost their roots."""
+    def begin(self, owner: int) -> None:
+        """Note in the journal that programs of a front may run from now on."""
+        from rootsd.wall.git.session_record import begin_journal  # noqa: PLC0415 - no start
+
+        begin_journal(self._folder, owner)
+
+    def note_roots(self, shown: Mapping[bytes, Access]) -> None:
+        """Note in the journal which roots programs see now."""
+        from rootsd.wall.git.session_record import note_roots  # noqa: PLC0415 - no start
+
+        if shown != self._shown:
+            note_roots(self._folder, self._shown, shown)
+            self._shown = dict(shown)
+
+    def conclude(self) -> list[str]:
+        """Make the report, after all programs have ended or lost their roots.
+
+        Return what people need to know about changed files.
+        """
         with suppress(OSError):
             self._record.conclude(SessionEnd.ORDERLY)
+        return self._record.lines
 
     def _watch_tool_files(self, root: bytes, named: NamedFiles | None = None) -> None:
         """Watch the files that tools run, and the folders in which they are or may appear.

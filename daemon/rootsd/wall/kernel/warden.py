@@ -228,19 +228,21 @@ class Warden(NamedTuple):
         Returns what the programs have left behind, as sentences. The process may live a little
         longer, because the kernel takes time for the end of namespaces and watches.
         """
-        last = b""
+        last, lines = b"", []
         with suppress(OSError):  # it may have ended already
             self.channel.settimeout(None)
             self.channel.shutdown(socket.SHUT_WR)
             while data := self.channel.recv(_CHUNK):
-                last = data
+                last = last[-_CHUNK:] + data
         self.channel.close()
-        if not last.endswith(_DONE):  # it was killed, and may hold its lock until the very end
+        if last.endswith(_DONE):
+            lines = parse_json(last.splitlines()[-2])
+        else:  # it was killed, and may hold its lock until the very end
             self.reap()
         with suppress(OSError):  # if the warden was killed, this process looks
             conclude_unfinished(self.folder, SessionEnd.ORDERLY)
         new = (each for each in reports_of(self.folder) if each.ended >= self.since)
-        return [sentence for report in new for sentence in report.sentences()]
+        return [*(sentence for report in new for sentence in report.sentences()), *lines]
 
     def reap(self) -> None:
         """Wait for the end of the process. An owner that goes on must call this after `end`."""
@@ -376,14 +378,14 @@ def _be_warden(
         loop.run()
         os.close(alive)  # this ends the programs
         _wait_for_end(channel)
-        loop.conclude()
+        last = json.dumps(loop.conclude()).encode() + b"\n"
     finally:
         _forget_given(settings.folder)
         view.close()
     if settings.lock >= 0:
         os.close(settings.lock)
     with suppress(OSError):
-        channel.sendall(_DONE)
+        channel.sendall(b"\n" + last + _DONE)
         channel.close()
     os._exit(0)
 
@@ -453,6 +455,8 @@ class _WardenLoop:
 
     def run(self) -> None:
         """Serve until the owner closes the channel, or the view cannot go on."""
+        self._changes.begin(os.getppid())
+        self._note_roots()
         while not self._has_ended:
             self._flush()
             ready = self._poll()
@@ -492,12 +496,13 @@ class _WardenLoop:
         self._teller.announce(self._teller.unknown(desired), desired, self._git_directories())
         self._changes.note(self._changes.unknown(desired))
         change = self._view.build(desired, self._denied)
+        self._changes.wait_listed()
         self._teller.wait()
         self._tell_roots()
         return self._state(0, change)
 
-    def conclude(self) -> None:
-        """Report what the programs have left behind.
+    def conclude(self) -> list[str]:
+        """Report what the programs have left behind. Return what people need to know about files.
 
         They may still be about to end, if their owner was killed. Without roots, they can do no
         more.
@@ -506,9 +511,10 @@ class _WardenLoop:
         if self._worktrees is not None:
             self._changes.keep(_unread(self._worktrees.settle(self._roots, math.inf)))
         self._changes.keep(self._view.carry_over())
-        self._changes.conclude()
+        lines = self._changes.conclude()
         if self._feed is not None:
             self._feed.close()  # before the owner ends: the next command finds no program any more
+        return lines
 
     def change(self, order: WardenOrder) -> WardenReport:
         """Apply an order, and return the state after it."""
@@ -535,6 +541,7 @@ class _WardenLoop:
             self._tell_roots()
             self._teller.announce(untold, desired, self._git_directories())
             self._changes.note(new)
+            self._changes.wait_listed()
             self._teller.wait()
         change = self._view.change(desired, self._denied)
         change = change._replace(
@@ -602,8 +609,13 @@ class _WardenLoop:
     def _tell_roots(self) -> None:
         self._teller.tell(self._roots, self._view.shown, self._git_directories())
 
+    def _note_roots(self) -> None:
+        known = self._view.shown
+        self._changes.note_roots({path: known[path].access for path in self._visible_roots()})
+
     def _report(self, report: WardenReport) -> None:
         self._tell_roots()
+        self._note_roots()
         self._has_ended = bool(report.change.lost)
         if self._feed is not None:
             self._feed.report(report)

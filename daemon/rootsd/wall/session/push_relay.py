@@ -64,7 +64,7 @@ class PushRelay:
         self._clients = listen_for_requests(place, _MAX_WAITING)
         self.channel, self._owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener, self._news = socket.socketpair()
-        self._settings = record, push, asked, frozenset(writable)
+        self._settings = folder, record, push, asked, frozenset(writable)
 
     @cached_property
     def _relay(self) -> Relay:

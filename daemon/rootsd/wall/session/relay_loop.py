@@ -97,16 +97,18 @@ class _Grant(NamedTuple):
 class Relay:
     """The loop of the relay's process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - one for each thing that a relay may use
         self,
         clients: socket.socket,
         owner: socket.socket,
         news: socket.socket,
+        folder: bytes,
         record: bytes,
         push: PushPolicy,
         asked: Asked,
         writable: frozenset[bytes],
     ) -> None:
+        self._folder = folder
         self._record = OriginRecord(record)
         self._listening, self._owner, self._news = clients, owner, news
         self._push = push
@@ -267,6 +269,7 @@ class Relay:
 
     def _run_ssh(self, client: _Client, origin: Origin, right: SshRequest) -> None:
         """Run the person's own command for ssh, as git would run it."""
+        host = right.words[-2].rpartition(b"@")[2]
         written = self._record.written(self._writable)
         if written.change_ssh() or written.are_named_in(origin.ssh_command):
             self._refuse_settings(client)
@@ -282,6 +285,7 @@ class Relay:
         command = (environment.get(b"GIT_SSH") or b"ssh", *words)
         if text := origin.ssh_command:
             command = (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
+        self._note("USED", host)
         self._run(client, command, environment)
 
     def _fill(self, client: _Client, place: HttpsPlace) -> None:
@@ -291,6 +295,7 @@ class Relay:
         if runs_what_programs_wrote(written, environment):
             self._refuse_settings(client)
         else:
+            self._note("USED", place.host)
             self._run(client, _FILL, environment, place.description())
 
     def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
@@ -339,9 +344,15 @@ class Relay:
         self._clients.remove(client)
         self._show_question()
 
+    def _note(self, kind: str, what: bytes) -> None:
+        from rootsd.wall.git.session_record import EventKind, note  # noqa: PLC0415 - no start
+
+        note(self._folder, EventKind[kind], what)
+
     def _refuse(self, client: _Client) -> None:
         if len(self._refused) < _MAX_KEPT:
             self._refused.append(b" ".join(client.words))
+            self._note("REFUSED", self._refused[-1][:_MAX_SHOWN])
         remedy = "--ssh-agent" if client.words[0] == b"ssh" else "--read ~/.git-credentials"
         client.reply(
             _FAILED,
@@ -388,7 +399,8 @@ class Relay:
             data = b""
         if self._open and data[1:] == self._open.encode("utf-8", "replace"):
             answered = self._open
-            self._answers[answered] = data.startswith(YES)
+            self._answers[answered] = is_yes = data.startswith(YES)
+            self._note("ALLOWED" if is_yes else "FORBIDDEN", answered.encode())
             waiting = [(each, each.question) for each in self._clients]
             for client, question in waiting:
                 if question is not None and question.text == answered:

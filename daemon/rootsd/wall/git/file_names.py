@@ -1,0 +1,221 @@
+"""Keep the names of all files in a root from before programs saw it.
+
+A child of the warden lists them, so that the start of a wall does not wait. Only names and inode
+numbers are kept: whether a file has changed since, its ctime tells at the end. A program can
+choose neither. Git directories are left out, and so is what is mounted in the root.
+
+A listing is a file of parts, with two NULs between them. The first part is the time of the start
+and the path of the root. Each other part is a folder: its path, and then its files.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from rootsd.core.paths import contains
+from rootsd.disk.git_pointer import GIT
+from rootsd.wall.git.facts import names_in
+from rootsd.wall.git.index import own_directory
+from rootsd.wall.git.session_peers import CHANGES
+from rootsd.wall.system_calls import close_from, closing, open_below, open_path
+
+if TYPE_CHECKING:
+    from rootsd.wall.git.file_changes import ChangedRoot
+    from rootsd.wall.git.session_report import SessionEnd
+
+INDEX = b".index"
+"""Added to the name of a listing: a copy of what git tracked then."""
+LATE = "/"
+"""In front of the path of a folder that has changed since the start, or could not be listed."""
+_NAMES = CHANGES + b"/names/"
+_CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
+_MAX_WAIT_MS = 100
+_MAX_ENTRIES = 1_000_000
+_MAX_INDEX_BYTES = 64 << 20
+_GIT = os.fsdecode(GIT)
+
+
+class ListedFolder(NamedTuple):
+    """A folder in a root as it is now: its files, and whether git has a checkout there.
+
+    `path` is relative to the root, and empty for the root. `files` have their inode and ctime by
+    name. `changed_ns` is the ctime of the folder. It is None if not all is known.
+    """
+
+    path: str
+    files: Mapping[str, tuple[int, int]]
+    changed_ns: int | None = None
+    is_checkout: bool = False
+
+
+class RootListings:
+    """The listings of the roots of one session. `folder` is that of its wall.
+
+    After a kill, they are those on the disk.
+    """
+
+    def __init__(self, folder: bytes) -> None:
+        self._folder = folder
+        self._roots: set[bytes] = set()
+        self._child = 0
+        self._is_late = True
+
+    def begin(self, roots: Iterable[bytes]) -> None:
+        """Fork a child that lists roots. A root inside another one is listed with that."""
+        if not self._roots:
+            self._forget()  # those of a session that was killed
+            self._is_late = False
+        self._roots.update(roots)
+        wanted = [each for each in roots if not _is_git_directory(each) and not self._inner(each)]
+        since_ns = time.clock_gettime_ns(_CLOCK_OF_CTIME)
+        with suppress(OSError):
+            os.makedirs(self._folder + _NAMES, 0o700, exist_ok=True)
+            self._reap()
+            self._child = os.fork()
+            if self._child == 0:
+                try:
+                    close_from(0)
+                    for number, root in enumerate(wanted):
+                        _write(
+                            root, self._folder + _NAMES + b"%d-%d" % (since_ns, number), since_ns
+                        )
+                finally:
+                    os._exit(0)
+
+    def wait(self) -> None:
+        """Wait a moment for the child."""
+        if self._child:
+            poll = select.poll()
+            with closing(os.pidfd_open(self._child)) as ended:
+                poll.register(ended, select.POLLIN)
+                if poll.poll(_MAX_WAIT_MS):
+                    self._reap()
+                else:
+                    self._is_late = True
+
+    def end_early(self, root: bytes, place: bytes | None) -> None:
+        """Look for the changes in a root that programs no longer see, and keep them."""
+        from rootsd.wall.git.session_record import JournalEntry, append  # noqa: PLC0415 - no start
+
+        self._roots.discard(root)
+        for changed in self._changes({root: place}):
+            append(self._folder, JournalEntry(root=changed))
+
+    def conclude(
+        self, places: Mapping[bytes, bytes | None], runs: Iterable[bytes], end: SessionEnd
+    ) -> list[str]:
+        """Make the record of the session. Return sentences for people. Raises OSError.
+
+        `places` are the roots, and where they are now. `runs` are files that run by themselves.
+        """
+        from rootsd.wall.git.session_record import conclude_record  # noqa: PLC0415 - no start
+
+        try:
+            return conclude_record(self._folder, self._changes(places), runs, end)
+        finally:
+            self._forget()
+
+    def _changes(self, places: Mapping[bytes, bytes | None]) -> Iterator[ChangedRoot]:
+        from rootsd.wall.git.file_changes import find_changes, root_of  # noqa: PLC0415 - no start
+
+        self._reap()
+        for name in names_in(self._folder + _NAMES):
+            file = self._folder + _NAMES + name
+            root = root_of(file)
+            if root is not None and root in places:
+                with suppress(OSError):
+                    changed = find_changes(file, places[root] or root, self._folder + CHANGES)
+                    yield changed._replace(is_certain=changed.is_certain or not self._is_late)
+                for each in (file, file + INDEX):
+                    with suppress(OSError):
+                        os.unlink(each)
+
+    def _inner(self, root: bytes) -> bool:
+        return any(each != root and contains(each, root) for each in self._roots)
+
+    def _reap(self) -> None:
+        if self._child:
+            with suppress(ChildProcessError):
+                os.waitpid(self._child, 0)
+            self._child = 0
+
+    def _forget(self) -> None:
+        for name in names_in(self._folder + _NAMES):
+            with suppress(OSError):
+                os.unlink(self._folder + _NAMES + name)
+
+
+def _is_git_directory(path: bytes) -> bool:
+    return b"/" + GIT + b"/" in path + b"/"
+
+
+def walk(root: bytes, *, with_times: bool) -> Iterator[ListedFolder]:
+    """Yield the folders of a root. Raises OSError.
+
+    Without times, each ctime is 0, and this takes a quarter of the time.
+    """
+    with closing(open_path(root, os.O_DIRECTORY)) as top:
+        device = os.fstat(top).st_dev
+        waiting, count = [""], 0
+        while waiting:
+            path = waiting.pop()
+            try:
+                if count > _MAX_ENTRIES:
+                    raise OSError  # noqa: TRY301 - as if it could not be read
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+                with (
+                    closing(open_below(top, os.fsencode(path) or b".", os.O_DIRECTORY)) as below,
+                    closing(os.open(f"/proc/self/fd/{below}", flags)) as folder,
+                ):
+                    if os.fstat(folder).st_dev != device:
+                        continue
+                    files, inner, is_checkout = _entries(folder, with_times=with_times)
+                    changed_ns = os.fstat(folder).st_ctime_ns  # after it was listed
+            except FileNotFoundError:
+                continue
+            except OSError:
+                yield ListedFolder(path, {})
+                continue
+            count += len(files) + len(inner)
+            waiting += (f"{path}/{name}" if path else name for name in inner)
+            yield ListedFolder(path, files, changed_ns, is_checkout)
+
+
+def _entries(
+    folder: int, *, with_times: bool
+) -> tuple[dict[str, tuple[int, int]], list[str], bool]:
+    files, inner, is_checkout = {}, [], False
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.name == _GIT:
+                is_checkout = True
+            elif each.is_dir(follow_symlinks=False):
+                inner.append(each.name)
+            elif with_times:
+                with suppress(FileNotFoundError):
+                    files[each.name] = (each.inode(), each.stat(follow_symlinks=False).st_ctime_ns)
+            else:
+                files[each.name] = (each.inode(), 0)
+    return files, inner, is_checkout
+
+
+def _write(root: bytes, file: bytes, since_ns: int) -> None:
+    """List a root into a file, which appears when it is complete."""
+    parts = [f"{since_ns}\0{os.fsdecode(root)}"]
+    for folder in walk(root, with_times=False):
+        is_late = folder.changed_ns is None or folder.changed_ns >= since_ns
+        files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
+        parts.append("\0".join((LATE * is_late + folder.path, *files)))
+    with open(file + b".new", "wb") as new:
+        new.write(os.fsencode("\0\0".join(parts)))
+    if (own := own_directory(root)) is not None:
+        with suppress(OSError), open(own + b"/index", "rb") as index:
+            content = index.read(_MAX_INDEX_BYTES)
+            with open(file + INDEX, "wb") as copy:
+                copy.write(content)
+    os.rename(file + b".new", file)

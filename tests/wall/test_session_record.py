@@ -1,0 +1,154 @@
+"""The record of a session names exactly the files that its programs changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.wall.git import session_record
+from rootsd.wall.git.file_changes import Change, ChangedFile, ChangedRoot, GitView
+from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
+from rootsd.wall.git.session_report import SessionEnd
+from rootsd.wall.git.session_reports import conclude_killed
+from rootsd.wall.kernel.orders import OrderKind
+from support.polling import until
+from support.repositories import git, make_repository
+from support.sizes import Sizes
+from support.walls import Wall
+
+needs_wall = pytest.mark.needs("wall")
+_FOLDERS = ("", "src/", "src/deep/er/", "node_modules/lib/", "nested/", "n\udcff\n\x1b[31m/")
+_IGNORED = "node_modules/\n*.log\n"
+
+
+def node(path: Path) -> tuple[object, ...]:
+    """Return what a file is: size, mode, and a hash of its content."""
+    status = path.lstat()
+    content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+    return status.st_size, stat.S_IMODE(status.st_mode), hashlib.sha256(content).hexdigest()
+
+
+def listing(root: Path) -> dict[str, tuple[object, ...]]:
+    """Return all files in a root, outside of git directories."""
+    found = {}
+    for folder, folders, files in os.walk(root):
+        folders[:] = [each for each in folders if each != ".git"]
+        links = [each for each in folders if Path(folder, each).is_symlink()]
+        for name in (*files, *links):
+            path = Path(folder, name)
+            found[os.path.relpath(path, root)] = node(path)
+    return found
+
+
+def changes(before: dict[str, tuple[object, ...]], root: Path) -> dict[str, Change]:
+    """Return what differs between two listings."""
+    after = listing(root)
+    found = dict.fromkeys(before.keys() - after.keys(), Change.DELETED)
+    found |= dict.fromkeys(after.keys() - before.keys(), Change.CREATED)
+    both = before.keys() & after.keys()
+    return found | {path: Change.CHANGED for path in both if before[path] != after[path]}
+
+
+class World:
+    """Two roots, one of them a checkout, and the walls of an agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.walls = folder / "walls"
+        self.home = folder / "home"
+        self.main = make_repository(self.home / "src" / "main")
+        self.other = self.home / "src" / "other"
+        for root in (self.main, self.other):
+            for number, above in enumerate(_FOLDERS):
+                (root / above).mkdir(parents=True, exist_ok=True)
+                for name in ("a", "b.log", "c d"):
+                    (root / above / name).write_text(f"{name}{number}")
+        git("init", "-q", self.main / "nested", cwd=self.main)
+        (self.main / ".gitignore").write_text(_IGNORED)
+        (self.main / "src" / "link").symlink_to("a")
+        git("add", "--", ".gitignore", "src", "a", cwd=self.main)
+
+    def wall(self, *roots: Path) -> Wall:
+        found = [as_root(each) for each in roots or (self.main, self.other)]
+        return Wall(self.walls / "agent" / "0", self.home, found)
+
+    def record(self) -> SessionRecord:
+        return next(records(os.fsencode(self.walls)))
+
+    def end(self, wall: Wall) -> SessionRecord:
+        """End a wall, and return its record."""
+        wall.close()
+        start = self.walls / "agent" / "0" / "changes" / "start.json"
+        until(lambda: not start.exists())
+        return self.record()
+
+    def changed(self, root: Path) -> dict[str, ChangedFile]:
+        [found] = [each for each in self.record().roots if each.root == os.fsencode(root)]
+        return {os.fsdecode(each.path): each for each in found.files}
+
+
+def as_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
+    return ConfinedRoot(os.fsencode(path), access)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def a_change(chance: random.Random, root: Path) -> str:
+    """Return a line that changes something in a root as it is now."""
+    files = sorted(listing(root))
+    folders = sorted({os.path.dirname(each) for each in files} | {"new", "new/er"})
+    path = str(root / chance.choice(files))
+    fresh = str(root / chance.choice(folders) / f"f{chance.randrange(10**6)}")
+    above = os.path.dirname(fresh)
+    text = f"t{chance.random()}"
+    return chance.choice(
+        (
+            f"os.makedirs({above!r}, exist_ok=True); open({fresh!r}, 'w').write({text!r})",
+            f"os.path.islink({path!r}) or open({path!r}, 'a').write({text!r})",
+            f"os.unlink({path!r})",
+            f"os.makedirs({above!r}, exist_ok=True); os.rename({path!r}, {fresh!r})",
+            f"open({path!r} + '~', 'w').write({text!r}); os.rename({path!r} + '~', {path!r})",
+            f"os.path.islink({path!r}) or os.chmod({path!r}, 0o7{chance.randrange(1, 8)}0)",
+            f"os.path.islink({path!r}) or (os.truncate({path!r}, 0), os.utime({path!r}, (1, 1)))",
+            f"os.makedirs({above!r}, exist_ok=True); os.symlink('to', {fresh!r})",
+            f"os.path.dirname({path!r}) != {str(root)!r}"
+            f" and not os.path.exists(os.path.dirname({path!r}) + '/.git')"
+            f" and os.rename(os.path.dirname({path!r}), {str(root)!r} + '/moved'"
+            f" + {text!r})",
+        )
+    )
+
+
+@needs_wall
+def test_random_sessions_are_recorded_as_two_listings_of_the_trees_differ(
+    tmp_path: Path, sizes: Sizes
+) -> None:
+    for seed in range(sizes.pick(test=4, check=200, soak=1000)):
+        chance = random.Random(seed)  # noqa: S311 - the seed says which session failed
+        world = World(tmp_path / f"{seed}")
+        roots = (world.main, world.other)
+        before = {root: listing(root) for root in roots}
+        with world.wall() as wall:
+            for _ in range(chance.randrange(1, 12)):
+                wall.run(a_change(chance, chance.choice(roots)))
+            record = world.end(wall)
+        for root, found in zip(roots, record.roots, strict=True):
+            wanted = changes(before[root], root)
+            listed = {os.fsdecode(each.path): each.change for each in found.files}
+            hidden = wanted.keys() - listed.keys()
+            assert listed == {path: wanted[path] for path in listed}, (seed, root)
+            assert found.ignored == len(hidden), (seed, root)
+            assert found.total == len(listed)
+            assert all("node_modules/" in each or ".log" in each for each in hidden), seed
+            assert found.is_certain
