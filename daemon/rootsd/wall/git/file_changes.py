@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from rootsd.core.record import Text
 from rootsd.disk.reader import read_small
-from rootsd.wall.git.file_names import INDEX, LATE, walk
+from rootsd.wall.git.file_names import INDEX, LATE, WATCHED, walk
 from rootsd.wall.git.index import DamagedIndex, index_of_checkout, read_index
 from rootsd.wall.git.system_git import ask_git
 
@@ -88,11 +88,12 @@ class _Listing(NamedTuple):
     is_certain: bool
 
 
-def root_of(listing: bytes) -> bytes | None:
-    """Return the root that a file lists, or None if it is no complete listing."""
-    with suppress(OSError), open(listing, "rb") as file:
-        return file.read(_MAX_HEADER).split(b"\0\0")[0].partition(b"\0")[2]
-    return None
+def root_of(listing: bytes) -> tuple[bytes, bool]:
+    """Return the root that a file lists, and whether it is watched; "" for any other file."""
+    with suppress(OSError, ValueError), open(listing, "rb") as file:
+        _, root, is_watched = file.read(_MAX_HEADER).split(b"\0\0")[0].split(b"\0")
+        return root, is_watched == WATCHED.encode()
+    return b"", False
 
 
 def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:

@@ -4,8 +4,13 @@ A child of the warden lists them, so that the start of a wall does not wait. Onl
 numbers are kept: whether a file has changed since, its ctime tells at the end. A program can
 choose neither. Git directories are left out, and so is what is mounted in the root.
 
-A listing is a file of parts, with two NULs between them. The first part is the time of the start
-and the path of the root. Each other part is a folder: its path, and then its files.
+A listing is a file of parts, with two NULs between them. The first part is the time of the start,
+the path of the root, and whether all folders are watched. Each other part is a folder: its path,
+and then its files.
+
+The child also has inotify watch the folders, if they are not too many. If nothing happened there,
+the end need not look at a single file. A write through a second name elsewhere would escape this,
+but programs cannot make such a name where they can also write.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +26,7 @@ from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.wall.git.facts import names_in
 from rootsd.wall.git.index import own_directory
+from rootsd.wall.git.name_watch import ANY_CHANGE, NameWatch
 from rootsd.wall.git.session_peers import CHANGES
 from rootsd.wall.system_calls import close_from, closing, open_below, open_path
 
@@ -30,11 +36,13 @@ if TYPE_CHECKING:
 
 INDEX = b".index"
 """Added to the name of a listing: a copy of what git tracked then."""
+WATCHED = "watched"
 LATE = "/"
 """In front of the path of a folder that has changed since the start, or could not be listed."""
 _NAMES = CHANGES + b"/names/"
 _CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
 _MAX_WAIT_MS = 100
+_PART_OF_WATCHES = 64  # other programs of this user need some, too
 _MAX_ENTRIES = 1_000_000
 _MAX_INDEX_BYTES = 64 << 20
 _GIT = os.fsdecode(GIT)
@@ -64,26 +72,25 @@ class RootListings:
         self._roots: set[bytes] = set()
         self._child = 0
         self._is_late = True
+        self._watch: NameWatch | None = None
 
     def begin(self, roots: Iterable[bytes]) -> None:
         """Fork a child that lists roots. A root inside another one is listed with that."""
-        if not self._roots:
+        if self._watch is None:
             self._forget()  # those of a session that was killed
             self._is_late = False
+            self._watch = NameWatch(ANY_CHANGE)
         self._roots.update(roots)
         wanted = [each for each in roots if not _is_git_directory(each) and not self._inner(each)]
         since_ns = time.clock_gettime_ns(_CLOCK_OF_CTIME)
+        self._reap()
         with suppress(OSError):
             os.makedirs(self._folder + _NAMES, 0o700, exist_ok=True)
-            self._reap()
-            self._child = os.fork()
-            if self._child == 0:
+            if wanted and (child := os.fork()):
+                self._child = child
+            elif wanted:
                 try:
-                    close_from(0)
-                    for number, root in enumerate(wanted):
-                        _write(
-                            root, self._folder + _NAMES + b"%d-%d" % (since_ns, number), since_ns
-                        )
+                    _list_all(wanted, self._folder + _NAMES, since_ns, self._watch)
                 finally:
                     os._exit(0)
 
@@ -121,19 +128,29 @@ class RootListings:
             self._forget()
 
     def _changes(self, places: Mapping[bytes, bytes | None]) -> Iterator[ChangedRoot]:
-        from rootsd.wall.git.file_changes import find_changes, root_of  # noqa: PLC0415 - no start
+        from rootsd.wall.git.file_changes import ChangedRoot, find_changes, root_of  # noqa: PLC0415 - no start
 
         self._reap()
         for name in names_in(self._folder + _NAMES):
             file = self._folder + _NAMES + name
-            root = root_of(file)
-            if root is not None and root in places:
+            root, is_watched = root_of(file)
+            if root in places and is_watched and self._is_quiet():
+                yield ChangedRoot(root)
+            elif root in places:
                 with suppress(OSError):
                     changed = find_changes(file, places[root] or root, self._folder + CHANGES)
                     yield changed._replace(is_certain=changed.is_certain or not self._is_late)
                 for each in (file, file + INDEX):
                     with suppress(OSError):
                         os.unlink(each)
+
+    def _is_quiet(self) -> bool:
+        """Return whether nothing happened in any folder that is watched, since the start."""
+        poll = select.poll()
+        if self._watch is None or self._is_late:
+            return False
+        poll.register(self._watch.fd, select.POLLIN)
+        return not poll.poll(0)
 
     def _inner(self, root: bytes) -> bool:
         return any(each != root and contains(each, root) for each in self._roots)
@@ -150,14 +167,43 @@ class RootListings:
                 os.unlink(self._folder + _NAMES + name)
 
 
+def _list_all(
+    roots: Iterable[bytes], place: bytes, since_ns: int, watch: NameWatch | None
+) -> None:
+    """List roots into files in a folder, in a process of its own."""
+    kept = -1 if watch is None else watch.fd
+    os.closerange(0, max(kept, 0))
+    close_from(kept + 1)
+    with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
+        left = int(file.read()) // _PART_OF_WATCHES if kept >= 0 else 0
+    for number, root in enumerate(roots):
+        parts = []
+
+        def add(folder: int) -> None:
+            nonlocal left
+            left -= 1
+            if left > 0 and watch is not None and not watch.add(folder):
+                left = 0
+
+        for folder in walk(root, with_times=False, visit=add):
+            is_late = folder.changed_ns is None or folder.changed_ns >= since_ns
+            files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
+            parts.append("\0".join((LATE * is_late + folder.path, *files)))
+        header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else ''}"
+        _write(root, place + b"%d-%d" % (since_ns, number), "\0\0".join((header, *parts)))
+
+
 def _is_git_directory(path: bytes) -> bool:
     return b"/" + GIT + b"/" in path + b"/"
 
 
-def walk(root: bytes, *, with_times: bool) -> Iterator[ListedFolder]:
+def walk(
+    root: bytes, *, with_times: bool, visit: Callable[[int], None] | None = None
+) -> Iterator[ListedFolder]:
     """Yield the folders of a root. Raises OSError.
 
-    Without times, each ctime is 0, and this takes a quarter of the time.
+    Without times, each ctime is 0, and this takes a quarter of the time. `visit` is called with
+    each open folder before it is listed.
     """
     with closing(open_path(root, os.O_DIRECTORY)) as top:
         device = os.fstat(top).st_dev
@@ -174,6 +220,8 @@ def walk(root: bytes, *, with_times: bool) -> Iterator[ListedFolder]:
                 ):
                     if os.fstat(folder).st_dev != device:
                         continue
+                    if visit is not None:
+                        visit(folder)
                     files, inner, is_checkout = _entries(folder, with_times=with_times)
                     changed_ns = os.fstat(folder).st_ctime_ns  # after it was listed
             except FileNotFoundError:
@@ -204,15 +252,10 @@ def _entries(
     return files, inner, is_checkout
 
 
-def _write(root: bytes, file: bytes, since_ns: int) -> None:
-    """List a root into a file, which appears when it is complete."""
-    parts = [f"{since_ns}\0{os.fsdecode(root)}"]
-    for folder in walk(root, with_times=False):
-        is_late = folder.changed_ns is None or folder.changed_ns >= since_ns
-        files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
-        parts.append("\0".join((LATE * is_late + folder.path, *files)))
+def _write(root: bytes, file: bytes, text: str) -> None:
+    """Write the listing of a root, which appears when it is complete, and what git tracks now."""
     with open(file + b".new", "wb") as new:
-        new.write(os.fsencode("\0\0".join(parts)))
+        new.write(os.fsencode(text))
     if (own := own_directory(root)) is not None:
         with suppress(OSError), open(own + b"/index", "rb") as index:
             content = index.read(_MAX_INDEX_BYTES)

@@ -32,13 +32,17 @@ ANY_NAME = b""
 class NameEvent(IntFlag):
     """What happens to a name, with the values of inotify(7)."""
 
+    MODIFIED = 0x2
     ATTRIBUTES = 0x4
     WRITTEN = 0x8
+    MOVED_FROM = 0x40
     MOVED_TO = 0x80
     CREATED = 0x100
+    DELETED = 0x200
 
 
 APPEARED = NameEvent.CREATED | NameEvent.MOVED_TO
+ANY_CHANGE = APPEARED | NameEvent(0x2 | 0x4 | 0x8 | 0x40 | 0x200)
 
 
 class NameWatch:
@@ -60,9 +64,7 @@ class NameWatch:
         kept: set[int] = set()
         is_complete = True
         for folder, names in folders:
-            number: int = _libc.inotify_add_watch(
-                self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(self._events_wanted)
-            )
+            number = self._add(folder)
             if number < 0:
                 is_complete = False
                 continue
@@ -72,6 +74,19 @@ class NameWatch:
         self._drop(root, self._watches[root] - kept)
         self._watches[root] = kept
         return is_complete
+
+    def add(self, folder: int) -> bool:
+        """Watch an open folder, but not any name in it. Return False if that is impossible.
+
+        Then the descriptor tells that something happened, and nothing tells what.
+        """
+        return self._add(folder) >= 0
+
+    def _add(self, folder: int) -> int:
+        number: int = _libc.inotify_add_watch(
+            self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(self._events_wanted)
+        )
+        return number
 
     def forget(self, root: bytes) -> None:
         """Stop watching for `root`."""
