@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -152,3 +151,135 @@ def test_random_sessions_are_recorded_as_two_listings_of_the_trees_differ(
             assert found.total == len(listed)
             assert all("node_modules/" in each or ".log" in each for each in hidden), seed
             assert found.is_certain
+
+
+@needs_wall
+def test_each_changed_file_has_the_view_of_git_also_if_the_session_made_a_commit(
+    world: World,
+) -> None:
+    commit = "git -c user.name=x -c user.email=x@x commit -qam all && git add d"
+    with world.wall() as wall:
+        wall.run(
+            f"os.chdir('{world.main}'); open('a', 'a').write('1'); os.unlink('src/a');"
+            " open('d', 'w').close(); open('e', 'w').close(); open('nested/a', 'a').write('1');"
+            f" subprocess.run({commit!r}, shell=True, check=True);"
+            f" open('{world.other}/a', 'a').write('1')"
+        )
+        world.end(wall)
+    assert {path: (each.change, each.git) for path, each in world.changed(world.main).items()} == {
+        "a": (Change.CHANGED, GitView.TRACKED),
+        "src/a": (Change.DELETED, GitView.TRACKED),
+        "d": (Change.CREATED, GitView.TRACKED),
+        "e": (Change.CREATED, GitView.UNTRACKED),
+        "nested/a": (Change.CHANGED, GitView.UNTRACKED),
+    }
+    assert world.changed(world.other)["a"].git is GitView.UNKNOWN
+
+
+@needs_wall
+def test_git_obeys_no_settings_of_a_repository_that_the_session_made(world: World) -> None:
+    """Git would run what `core.fsmonitor` names as the person."""
+    made = world.other / "made"
+    trap = f"git init -q {made} && git -C {made} config core.fsmonitor 'touch {world.home}/ran'"
+    with world.wall() as wall:
+        wall.run(
+            f"subprocess.run({trap!r}, shell=True, check=True); open('{made}/x', 'w').close()"
+        )
+        world.end(wall)
+    assert world.changed(world.other)["made/x"].git is GitView.UNTRACKED
+    assert not (world.home / "ran").exists()
+    git("status", cwd=made)  # the control
+    assert (world.home / "ran").exists()
+
+
+@needs_wall
+def test_a_session_that_was_killed_with_its_warden_is_recorded_later(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"open('{world.main}/new', 'w').close(); os.unlink('{world.main}/a')")
+        os.kill(wall.warden_pid, signal.SIGKILL)
+    conclude_killed(os.fsencode(world.walls))
+    assert world.record().end is SessionEnd.KILLED
+    found = {path: each.change for path, each in world.changed(world.main).items()}
+    assert found == {"new": Change.CREATED, "a": Change.DELETED}
+    conclude_killed(os.fsencode(world.walls))
+    assert len([*records(os.fsencode(world.walls))]) == 1
+
+
+@needs_wall
+def test_roots_that_come_and_go_are_in_the_record_with_what_was_changed_there(
+    world: World,
+) -> None:
+    with world.wall(world.main) as wall:
+        wall.order(OrderKind.ADD, as_root(world.other, Access.READ_WRITE))
+        wall.run(f"open('{world.other}/new', 'w').close()")
+        wall.order(OrderKind.REMOVE, paths=[world.other])
+        wall.order(OrderKind.ADD)  # the warden answers after its look at the removed root
+        (world.other / "later").touch()
+        record = world.end(wall)
+    assert [(each.kind, os.fsdecode(each.what)) for each in record.events] == [
+        (EventKind.OPENED, str(world.main)),
+        (EventKind.OPENED, str(world.other)),
+        (EventKind.CLOSED, str(world.other)),
+    ]
+    assert list(world.changed(world.other)) == ["new"]
+
+
+@needs_wall
+def test_a_session_that_changed_nothing_says_nothing(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"open('{world.main}/a').read(); os.listdir('{world.main}')")
+        record = world.end(wall)
+    assert [each.total + each.ignored for each in record.roots] == [0, 0]
+    assert record.lines() == []
+
+
+def a_root(path: bytes, count: int = 1, ignored: int = 0) -> ChangedRoot:
+    files = tuple(ChangedFile(b"f%d" % each, Change.CREATED) for each in range(count))
+    return ChangedRoot(path, count, ignored=ignored, files=files)
+
+
+def keep(folder: Path, *roots: ChangedRoot) -> list[str]:
+    """Record a session of the wall in a folder."""
+    session_record.begin_journal(os.fsencode(folder), 5)
+    return conclude_record(os.fsencode(folder), roots, (), SessionEnd.ORDERLY)
+
+
+def test_the_end_of_a_session_takes_at_most_five_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "walls" / "agent" / "0"
+    session_record.begin_journal(os.fsencode(folder), 5)
+    session_record.note(os.fsencode(folder), EventKind.USED, b"example.org", b"b\x1b[31m")
+    roots = [a_root(b"/r/%d\n" % number, 2, ignored=3) for number in range(4)]
+    lines = conclude_record(os.fsencode(folder), roots, (), SessionEnd.ORDERLY)
+    [record] = records(os.fsencode(tmp_path / "walls"))
+    assert lines == [
+        "files in /r/0\\u{a}: 2 created, 3 that git ignores",
+        "files in /r/1\\u{a}: 2 created, 3 that git ignores",
+        "files in 2 more roots",
+        "git used your credentials at example.org, b\\u{1b}[31m",
+        f"the whole report: rootsd sessions --report {record.id}",
+    ]
+
+
+def test_only_the_newest_records_of_all_programs_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_record, "_MAX_RECORDS", 3)
+    walls = tmp_path / "walls"
+    for number in range(5):
+        keep(walls / f"agent{number % 2}" / "0", a_root(b"/%d" % number))
+    kept = [each.roots[0].root for each in records(os.fsencode(walls))]
+    assert kept == [b"/4", b"/3", b"/2"]
+    newest = max((walls / "agent0" / "reports").glob("*.json"))
+    monkeypatch.setattr(session_record, "_MAX_RECORDED_BYTES", newest.stat().st_size * 2)
+    keep(walls / "agent0" / "0", a_root(b"/5"))
+    assert [each.roots[0].root for each in records(os.fsencode(walls))] == [b"/5", b"/4"]
+
+
+def test_a_journal_is_bounded(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path / "walls" / "agent" / "0")
+    session_record.begin_journal(folder, 5)
+    for _ in range(100):
+        session_record.note(folder, EventKind.REFUSED, *[b"x" * 200] * 1000)
+    conclude_record(folder, (), (), SessionEnd.ORDERLY)
+    [record] = records(os.fsencode(tmp_path / "walls"))
+    assert 200 <= len(record.events) < 2000

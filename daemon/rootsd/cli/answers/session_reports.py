@@ -9,13 +9,14 @@ from typing import Any, NotRequired, TypedDict
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age, shorten_home
+from rootsd.cli.text.phrases import age
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
+from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.places.base_folders import WALLS
-from rootsd.wall.git.file_changes import ChangedRoot
+from rootsd.wall.git.file_changes import ChangedRoot, GitView
 from rootsd.wall.git.session_record import EventKind, SessionRecord, records
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import conclude_killed
@@ -120,7 +121,7 @@ _LIST = (
 _ROWS = (
     Column("AT", lambda row: row["at"], short=lambda row: row["at"] and age(row["at"])),
     Column("WHAT", lambda row: row["what"]),
-    Column("WHERE", lambda row: row["where"], short=lambda row: shorten_home(row["where"])),
+    Column("WHERE", lambda row: row["where"], fit=ColumnFit.PATH, exact=exact_path),
     Column("NOTE", lambda row: row["note"], fit=ColumnFit.NOTE),
 )
 
@@ -199,13 +200,13 @@ def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, s
     yield _row(_time(record.began), "began", record.program, f"pid {record.pid}")
     told = [
         _row(
-            _time(each.at), each.kind.value, _label(each.what), _decision(each.what, each.at, log)
+            _time(each.at), each.kind.value, text_of(each.what), _decision(each.what, each.at, log)
         )
         if each.kind in _ROOT_EVENTS
-        else _row(_time(each.at), each.kind.value, _label(each.what))
+        else _row(_time(each.at), each.kind.value, text_of(each.what))
         for each in record.events
     ]
-    roots = {_label(each.what) for each in record.events if each.kind in _ROOT_EVENTS}
+    roots = {text_of(each.what) for each in record.events if each.kind in _ROOT_EVENTS}
     told += (
         _row(each["at"], each["verb"], each["path"] or each["what"], _by(each))
         for each in log
@@ -215,18 +216,18 @@ def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, s
     killed = record.end is SessionEnd.KILLED
     yield _row(_time(record.ended), "found killed" if killed else "ended", record.program)
     for path in record.runs:
-        yield _row("", "runs by itself", _label(path), "rootsd review --changed")
+        yield _row("", "runs by itself", text_of(path), "rootsd review --changed")
     for root in record.roots:
-        place = _label(root.root)
-        for file in _files(root):
-            note = "" if file["git"] == "unknown" else file["git"]
-            yield _row("", file["change"], f"{place}/{file['path']}", note)
+        place = text_of(root.root)
+        for file in root.files:
+            git = "" if file.git is GitView.UNKNOWN else file.git.value
+            yield _row("", file.change.value, f"{place}/{text_of(file.path)}", git)
         if more := root.total - len(root.files):
             yield _row("", "more", place, f"{more:,} more files")
         if root.ignored:
             yield _row("", "ignored", place, f"{root.ignored:,} files that git ignores")
         for path in root.unread:
-            yield _row("", "not listed", _label(root.root + b"/" + path))
+            yield _row("", "not listed", f"{place}/{text_of(path)}")
         if not root.is_certain:
             yield _row("", "uncertain", place, "files that were deleted at once may be missing")
 
@@ -238,7 +239,7 @@ def _row(at: str, what: str, where: str, note: str = "") -> dict[str, str]:
 def _decision(root: bytes, at: float, log: Sequence[LogItem]) -> str:
     """Return the last decision about a root at a time, and who made it, if the log has it."""
     limit = _time(at)
-    found = [each for each in log if each["path"] == _label(root) and each["at"] <= limit]
+    found = [each for each in log if each["path"] == text_of(root) and each["at"] <= limit]
     return f"{found[-1]['verb']} by {_by(found[-1])}" if found else ""
 
 

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
-from rootsd.wall.git.facts import names_in
 from rootsd.wall.git.index import own_directory
 from rootsd.wall.git.name_watch import ANY_CHANGE, NameWatch
-from rootsd.wall.git.session_peers import CHANGES
+from rootsd.wall.git.wall_folders import CHANGES, names_in
 from rootsd.wall.system_calls import close_from, closing, open_below, open_path
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from rootsd.core.access import Access
-from rootsd.core.labels import first_of, safe_label
+from rootsd.core.labels import first_of, home_label, safe_label
 from rootsd.core.record import BadRecord, Text, from_line, to_line
-from rootsd.wall.git.facts import names_in
+from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.file_changes import ChangedRoot
-from rootsd.wall.git.session_peers import CHANGES, program_of
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.state_files import read_record, replace_record
+from rootsd.wall.git.wall_folders import CHANGES, names_in, program_of
 
 _JOURNAL, _REPORTS = b"/journal", b"/reports/"
 _MAX_JOURNAL_BYTES = 1 << 18
@@ -85,10 +85,13 @@ class SessionRecord(NamedTuple):
     def lines(self) -> list[str]:
         """Return at most five sentences for the end of the session; none if it did nothing."""
         roots = [each for each in self.roots if each.total or each.ignored]
-        found = [f"{describe_changes(each)} in {_shown(each.root)}" for each in roots]
+        home = os.path.realpath(home_folder())
+        found = [
+            f"files in {home_label(each.root, home)}: {describe_changes(each)}" for each in roots
+        ]
         if len(found) > _MAX_ROOTS_TOLD:
             more = len(found) - _MAX_ROOTS_TOLD
-            found[_MAX_ROOTS_TOLD:] = [f"and files in {more} more root{'s' * (more > 1)}"]
+            found[_MAX_ROOTS_TOLD:] = [f"files in {more} more root{'s' * (more > 1)}"]
         if used := self.what(EventKind.USED):
             found.append(f"git used your credentials at {_named(used)}")
         if found:
@@ -97,12 +100,12 @@ class SessionRecord(NamedTuple):
 
 
 def describe_changes(root: ChangedRoot) -> str:
-    """Return how many files were created, changed, and deleted, as `2 files created`."""
+    """Return how many files were created, changed, and deleted, as `2 created, 1 deleted`."""
     counts = (("created", root.created), ("changed", root.changed), ("deleted", root.deleted))
     parts = [f"{count:,} {word}" for word, count in counts if count]
     if root.ignored:
         parts.append(f"{root.ignored:,} that git ignores")
-    return f"files: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 def append(folder: bytes, *entries: JournalEntry) -> None:
@@ -208,10 +211,6 @@ def _newest_files(walls: bytes) -> list[bytes]:
         if name.endswith(b".json") and name[:-5].isdigit()
     ]
     return [file for _, file in sorted(found, reverse=True)]
-
-
-def _shown(path: bytes) -> str:
-    return safe_label(path, limit=None)
 
 
 def _named(subjects: Sequence[bytes]) -> str:
