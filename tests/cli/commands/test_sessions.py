@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rootsd.wall.git.file_changes import Change, ChangedFile, ChangedRoot, GitView
+from rootsd.wall.git.session_record import (
+    EventKind,
+    SessionRecord,
+    begin_journal,
+    conclude_record,
+    note,
+    records,
+)
+from rootsd.wall.git.session_report import SessionEnd
 from support.fake_daemon import FakeDaemon
 from support.terminal import Shell
 
@@ -112,3 +125,64 @@ def test_an_empty_list_is_reported_on_a_terminal(
 
 def test_a_limit_of_zero_is_a_usage_error(shell: Shell) -> None:
     assert shell.run("sessions", "--history", "--last", "0").status == 2
+
+
+_HOSTILE = b"/home/u/src/\x1b[2J\n"
+
+
+@pytest.fixture
+def record(rootsd_dir: Path) -> SessionRecord:
+    """The record of a session that changed a file in a root with a hostile name."""
+    walls = os.fsencode(rootsd_dir / "state" / "confine")
+    wall = walls + b"/claude/0"
+    begin_journal(wall, 5)
+    note(wall, EventKind.OPENED, _HOSTILE)
+    note(wall, EventKind.ALLOWED, b"May it push?")
+    files = (ChangedFile(b"a\tb", Change.CREATED, GitView.UNTRACKED),)
+    root = ChangedRoot(_HOSTILE, created=3, ignored=4, files=files, unread=(b"x",))
+    unsure = root._replace(is_certain=False)
+    conclude_record(wall, (unsure,), (_HOSTILE + b"/.envrc",), SessionEnd.KILLED)
+    return next(records(walls))
+
+
+def test_a_report_names_everything_once_without_control_characters(
+    daemon: FakeDaemon, shell: Shell, record: SessionRecord
+) -> None:
+    approved = {
+        "path": os.fsdecode(_HOSTILE),
+        "verb": "approved",
+        "actor": "person",
+        "by": "pts/1",
+    }
+    asked = {"path": None, "verb": "requested", "actor": "caller", "by": "claude", "what": "web"}
+    until = shell.run("sessions", "--report").out.split("\t")[3]
+    items = [{**each, "seq": 1, "at": until, "undid": None} for each in (approved, asked)]
+    daemon.answers["log"] = {"revision": 7, "items": items, "warnings": []}
+    rows = [
+        row.split("\t") for row in shell.run("sessions", "--report", record.id).out.splitlines()
+    ]
+    shown = "file:///home/u/src/%1B%5B2J%0A"
+    assert [row[1:] for row in rows] == [
+        ["began", "claude", "pid 5"],
+        ["opened", shown, "approved by person: pts/1"],
+        ["answered yes", "May it push?", ""],
+        ["requested", "web", "caller: claude"],
+        ["found killed", "claude", ""],
+        ["runs by itself", f"{shown}/.envrc", "rootsd review --changed"],
+        ["created", f"{shown}/a%09b", "untracked"],
+        ["more", shown, "2 more files"],
+        ["ignored", shown, "4 files that git ignores"],
+        ["not listed", f"{shown}/x", ""],
+        ["uncertain", shown, "files that were deleted at once may be missing"],
+    ]
+
+
+def test_without_a_daemon_the_list_and_the_newest_report_of_a_program_are_there(
+    shell: Shell, record: SessionRecord
+) -> None:
+    assert shell.run("sessions", "--report").out.split("\t")[4:] == ["3", "0", "0", "4\n"]
+    [item] = json.loads(shell.run("sessions", "--report", "claude", "--json").out)["items"]
+    assert (item["id"], item["was_killed"]) == (record.id, True)
+    assert item["roots"][0]["path"] == "/home/u/src/\\u{1b}[2J\\u{a}"
+    failed = shell.run("sessions", "--report", "nobody")
+    assert "no report has the id nobody" in failed.err

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rootsd.core.access import Access
-from rootsd.core.record import to_line
+from rootsd.core.record import from_line, to_line
 from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
+from rootsd.wall.git.session_record import EventKind, JournalEntry
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.session import git_inside
 from rootsd.wall.session.push_relay import PushRelay
@@ -188,6 +189,24 @@ def test_the_process_starts_with_the_first_request_and_has_the_origins_that_its_
     assert lazy.interest() == ()
     assert relayed.ssh(*_PORT, _HOST, _PUSH) == ("0", "")
     assert relayed.ssh("evil.example", _PUSH)[0] == "255"
+
+
+def journal(relayed: Relayed) -> list[tuple[EventKind, str]]:
+    """What the relay has told the report about the session."""
+    lines = (relayed.folder / "changes" / "journal").read_bytes().splitlines()
+    events = (from_line(JournalEntry, line).event for line in lines)
+    return [(each.kind, os.fsdecode(each.what)) for each in events if each is not None]
+
+
+def test_the_report_has_hosts_questions_with_answers_and_refusals(
+    relayed: Relayed, api: SeenRoot
+) -> None:
+    relayed.ssh(*_PORT, _HOST, _PUSH)
+    relayed.ssh("evil.example", "\x1b[2J")
+    assert journal(relayed) == [
+        (EventKind.USED, "forge.example"),
+        (EventKind.REFUSED, "ssh  evil.example \x1b[2J"),
+    ]
 
 
 _ATTACKS: dict[str, tuple[str, ...]] = {
