@@ -14,7 +14,7 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git import session_record
-from rootsd.wall.git.file_changes import Change, ChangedFile, ChangedRoot, GitView
+from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import conclude_killed
@@ -89,7 +89,7 @@ class World:
         until(lambda: not start.exists())
         return self.record()
 
-    def changed(self, root: Path) -> dict[str, ChangedFile]:
+    def changed(self, root: Path) -> dict[str, TouchedFile]:
         [found] = [each for each in self.record().roots if each.root == os.fsencode(root)]
         return {os.fsdecode(each.path): each for each in found.files}
 
@@ -234,7 +234,7 @@ def test_a_session_that_changed_nothing_says_nothing(world: World) -> None:
 
 
 def a_root(path: bytes, count: int = 1, ignored: int = 0) -> ChangedRoot:
-    files = tuple(ChangedFile(b"f%d" % each, Change.CREATED) for each in range(count))
+    files = tuple(TouchedFile(b"f%d" % each, Change.CREATED) for each in range(count))
     return ChangedRoot(path, count, ignored=ignored, files=files)
 
 

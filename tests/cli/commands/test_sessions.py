@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.wall.git.file_changes import Change, ChangedFile, ChangedRoot, GitView
+from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
 from rootsd.wall.git.session_record import (
     EventKind,
     SessionRecord,
@@ -138,7 +138,7 @@ def record(rootsd_dir: Path) -> SessionRecord:
     begin_journal(wall, 5)
     note(wall, EventKind.OPENED, _HOSTILE)
     note(wall, EventKind.ALLOWED, b"May it push?")
-    files = (ChangedFile(b"a\tb", Change.CREATED, GitView.UNTRACKED),)
+    files = (TouchedFile(b"a\tb", Change.CREATED, GitView.UNTRACKED),)
     root = ChangedRoot(_HOSTILE, created=3, ignored=4, files=files, unread=(b"x",))
     unsure = root._replace(is_certain=False)
     conclude_record(wall, (unsure,), (_HOSTILE + b"/.envrc",), SessionEnd.KILLED)

@@ -50,7 +50,7 @@ class GitView(Enum):
     """There is no checkout, or git did not answer."""
 
 
-class ChangedFile(NamedTuple):
+class TouchedFile(NamedTuple):
     """A path below a root, and what happened to it."""
 
     path: Text
@@ -72,7 +72,7 @@ class ChangedRoot(NamedTuple):
     changed: int = 0
     deleted: int = 0
     ignored: int = 0
-    files: tuple[ChangedFile, ...] = ()
+    files: tuple[TouchedFile, ...] = ()
     unread: tuple[Text, ...] = ()
     is_certain: bool = True
 
@@ -104,7 +104,7 @@ def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:
     found, checkouts, unread, is_certain = _compare(_read(listing), root)
     views = _git_views(root, found, checkouts, listing + INDEX, folder) if found else {}
     counts = defaultdict[Change | GitView, int](int)
-    files: list[ChangedFile] = []
+    files: list[TouchedFile] = []
     size = 0
     for path in sorted(found):
         view = views.get(path, GitView.UNKNOWN)
@@ -112,7 +112,7 @@ def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:
         size += len(path)
         is_listed = len(files) < _MAX_LISTED and size < _MAX_LISTED_BYTES
         if is_listed and view is not GitView.IGNORED:
-            files.append(ChangedFile(os.fsencode(path), found[path], view))
+            files.append(TouchedFile(os.fsencode(path), found[path], view))
     return ChangedRoot(
         root, counts[Change.CREATED], counts[Change.CHANGED], counts[Change.DELETED],
         counts[GitView.IGNORED], tuple(files), tuple(map(os.fsencode, unread[:_MAX_UNREAD])),
