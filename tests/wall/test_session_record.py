@@ -7,14 +7,17 @@ import os
 import random
 import signal
 import stat
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.wall.git import session_record
+from rootsd.wall.git import file_changes, session_record
 from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
+from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import conclude_killed
@@ -22,21 +25,30 @@ from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
 from support.sizes import Sizes
-from support.walls import Wall
+from support.walls import Interpreter, Wall
 
 needs_wall = pytest.mark.needs("wall")
 _FOLDERS = ("", "src/", "src/deep/er/", "node_modules/lib/", "nested/", "n\udcff\n\x1b[31m/")
 _IGNORED = "node_modules/\n*.log\n"
 
 
-def node(path: Path) -> tuple[object, ...]:
-    """Return what a file is: size, mode, and a hash of its content."""
-    status = path.lstat()
-    content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
-    return status.st_size, stat.S_IMODE(status.st_mode), hashlib.sha256(content).hexdigest()
+class Node(NamedTuple):
+    """What a file is. `ctime` also changes if it is written again as it was."""
+
+    size: int
+    mode: int
+    digest: str
+    ctime: int
+
+    @classmethod
+    def of(cls, path: Path) -> Node:
+        status = path.lstat()
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        return cls(status.st_size, stat.S_IMODE(status.st_mode), digest, status.st_ctime_ns)
 
 
-def listing(root: Path) -> dict[str, tuple[object, ...]]:
+def listing(root: Path) -> dict[str, Node]:
     """Return all files in a root, outside of git directories."""
     found = {}
     for folder, folders, files in os.walk(root):
@@ -44,17 +56,17 @@ def listing(root: Path) -> dict[str, tuple[object, ...]]:
         links = [each for each in folders if Path(folder, each).is_symlink()]
         for name in (*files, *links):
             path = Path(folder, name)
-            found[os.path.relpath(path, root)] = node(path)
+            found[os.path.relpath(path, root)] = Node.of(path)
     return found
 
 
-def changes(before: dict[str, tuple[object, ...]], root: Path) -> dict[str, Change]:
+def changes(before: dict[str, Node], root: Path) -> dict[str, Change]:
     """Return what differs between two listings."""
     after = listing(root)
     found = dict.fromkeys(before.keys() - after.keys(), Change.DELETED)
     found |= dict.fromkeys(after.keys() - before.keys(), Change.CREATED)
     both = before.keys() & after.keys()
-    return found | {path: Change.CHANGED for path in both if before[path] != after[path]}
+    return found | {path: Change.CHANGED for path in both if before[path][:3] != after[path][:3]}
 
 
 class World:
@@ -129,28 +141,90 @@ def a_change(chance: random.Random, root: Path) -> str:
     )
 
 
+def compare(record: SessionRecord, before: dict[Path, dict[str, Node]]) -> None:
+    """Compare a record with the listings of its roots from before and now."""
+    for found in record.roots:
+        root = Path(os.fsdecode(found.root))
+        wanted = changes(before[root], root)
+        listed = {os.fsdecode(each.path): each.change for each in found.files}
+        for path in listed.keys() - wanted.keys():  # it was written again as it was
+            assert Node.of(root / path).ctime != before[root][path].ctime
+            assert listed.pop(path) is Change.CHANGED
+        hidden = wanted.keys() - listed.keys()
+        assert listed == {path: wanted[path] for path in listed}
+        assert (found.total, found.ignored) >= (len(listed), len(hidden))
+        assert all("node_modules/" in each or ".log" in each for each in hidden)
+        assert found.is_certain
+
+
 @needs_wall
 def test_random_sessions_are_recorded_as_two_listings_of_the_trees_differ(
     tmp_path: Path, sizes: Sizes
 ) -> None:
-    for seed in range(sizes.pick(test=4, check=200, soak=1000)):
+    for seed in range(sizes.pick(test=3, check=20, soak=40)):
         chance = random.Random(seed)  # noqa: S311 - the seed says which session failed
         world = World(tmp_path / f"{seed}")
-        roots = (world.main, world.other)
-        before = {root: listing(root) for root in roots}
+        before = {root: listing(root) for root in (world.main, world.other)}
         with world.wall() as wall:
             for _ in range(chance.randrange(1, 12)):
-                wall.run(a_change(chance, chance.choice(roots)))
+                wall.run(a_change(chance, chance.choice([*before])))
             record = world.end(wall)
-        for root, found in zip(roots, record.roots, strict=True):
-            wanted = changes(before[root], root)
-            listed = {os.fsdecode(each.path): each.change for each in found.files}
-            hidden = wanted.keys() - listed.keys()
-            assert listed == {path: wanted[path] for path in listed}, (seed, root)
-            assert found.ignored == len(hidden), (seed, root)
-            assert found.total == len(listed)
-            assert all("node_modules/" in each or ".log" in each for each in hidden), seed
-            assert found.is_certain
+        assert len(record.roots) == len(before)
+        compare(record, before)
+
+
+def test_so_are_very_many_without_a_wall(tmp_path: Path, sizes: Sizes) -> None:
+    world = World(tmp_path)
+    folder = os.fsencode(world.walls / "agent" / "0")
+    with Interpreter(tmp_path) as program:
+        for seed in range(sizes.pick(test=20, check=200, soak=2000)):
+            chance = random.Random(seed)  # noqa: S311 - the seed says which session failed
+            if seed % 10 == 9:  # else nothing is left at some time
+                world = World(tmp_path / f"{seed}")
+            before = {root: listing(root) for root in (world.main, world.other)}
+            wait_for_tick()  # what was there before the session has an earlier ctime
+            listings = begun(folder, *before)
+            for _ in range(chance.randrange(1, 12)):
+                if roots := [root for root in before if listing(root)]:
+                    program.run(a_change(chance, chance.choice(roots)))
+            places = dict.fromkeys(map(os.fsencode, before))
+            listings.conclude(places, (), SessionEnd.ORDERLY)
+            compare(next(records(os.path.dirname(os.path.dirname(folder)))), before)
+
+
+def wait_for_tick() -> None:
+    """Wait until a new ctime is later than all that there are."""
+    now = time.clock_gettime_ns(_CLOCK_OF_CTIME)
+    until(lambda: time.clock_gettime_ns(_CLOCK_OF_CTIME) > now)
+
+
+def begun(folder: bytes, *roots: Path) -> RootListings:
+    """Begin a session without a wall."""
+    listings = RootListings(folder)
+    listings.begin([os.fsencode(root) for root in roots])
+    listings.wait()
+    session_record.begin_journal(folder, 5)
+    return listings
+
+
+def test_a_root_in_which_nothing_happened_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    folder, root = os.fsencode(world.walls / "agent" / "0"), os.fsencode(world.main)
+    looked = []
+
+    def find(*_: bytes) -> ChangedRoot:
+        looked.append(root)
+        return ChangedRoot(root)
+
+    monkeypatch.setattr(file_changes, "find_changes", find)
+    for is_changed in (False, True):
+        listings = begun(folder, world.main)
+        if is_changed:
+            (world.main / "src" / "deep" / "er" / "a").chmod(0o600)
+        listings.conclude({root: None}, (), SessionEnd.ORDERLY)
+        assert len(looked) == is_changed
 
 
 @needs_wall
