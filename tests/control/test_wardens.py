@@ -339,12 +339,13 @@ async def test_the_entry_lasts_as_long_as_the_connection() -> None:
         counts = {"roots": 12, "read_only": 2, "masked": 1, "waiting": 3}
         hidden = ["/src/api: another folder is there now"]
         state = {**counts, "holders": ["43 node"], "not_shown": hidden}
-        await warden.call("report_confined", stays_open=["TCP"], state=state)
+        open_, refused = ["TCP"], ["ssh git@host"]
+        await warden.call("report_confined", stays_open=open_, refused=refused, state=state)
         [entry] = await confined(control)
         assert entry == {
             "id": entry["id"], "name": "claude", "warden": 7, "engine": "namespaces",
             "network": True, "scope": [], "since": "2026-03-04T12:00:00Z",
-            "stays_open": ["TCP"], **about, **state,
+            "stays_open": open_, "refused": refused, **about, **state,
         }  # fmt: skip
         await warden.call("report_confined", network=False)
         [changed] = await confined(control)
@@ -364,13 +365,14 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     state = ConfinedState(
         roots=-1, read_only=1 << 40, masked=0, waiting=0, holders=[*lines], not_shown=[*lines]
     )
-    report = ReportConfinedRequest(stays_open=lines, state=state)
+    report = ReportConfinedRequest(stays_open=lines, refused=lines, state=state)
     await control.ask(report, connection)
     [entry] = await confined(control)
     texts = [
         entry["name"],
         entry["program"],
         *entry["stays_open"],
+        *entry["refused"],
         *entry["holders"],
         *entry["not_shown"],
     ]

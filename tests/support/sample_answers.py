@@ -64,6 +64,7 @@ CONFINED = {
     "since": ALWAYS_NEW, "roots": 12, "read_only": 2, "masked": 1, "waiting": 0,
     "stays_open": ["TCP on localhost"], "holders": ["43 node: /home/ann/src/acme"],
     "not_shown": ["/home/ann/src/new: another folder is there now"],
+    "refused": ["ssh git@forge.example git-upload-pack 'x'"],
 }  # fmt: skip
 SESSION = {
     "id": "1f2e3d4c", "client": "bad\x1b[2J", "pid": 99, "scope": ["tag:work"],

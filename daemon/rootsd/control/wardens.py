@@ -210,6 +210,8 @@ class ConnectedWarden(RootsFollower):
         entry["network"] = entry["network"] if request.network is None else request.network
         if request.stays_open is not None:
             entry["stays_open"] = _lines(request.stays_open)
+        if request.refused is not None:
+            entry["refused"] = _lines(request.refused)
         if (state := request.state) is not None:
             entry["holders"] = _lines(state["holders"])
             entry["not_shown"] = _lines(state["not_shown"])
@@ -371,6 +373,7 @@ class WardenRegistry:
             masked=0,
             waiting=0,
             stays_open=[],
+            refused=[],
             holders=[],
             not_shown=[],
         )

@@ -77,7 +77,8 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     `stays_open` is what the wall does not close, one sentence each. `told` has the roots that an
     MCP server got last. `opened` lists folders that its client has open and that are not approved.
     They are proposed. `changed` names files that run outside and that the program has changed just
-    now. `applied` is the number of the last `FeedChange` that the wall has applied.
+    now. `refused` is all that Git asked of rootsd in vain. `applied` is the number of the last
+    `FeedChange` that the wall has applied.
     """
 
     method: ClassVar[str] = "report_confined"
@@ -90,6 +91,7 @@ class ReportConfinedRequest(ControlRequest, frozen=True):
     opened: tuple[str, ...] = ()
     given: GivenReport | None = None
     changed: tuple[str, ...] = ()
+    refused: tuple[str, ...] | None = None
     applied: int | None = None
 
 
@@ -108,3 +110,5 @@ class ConfinedProgramItem(WallProgram, ConfinedState):
     """When it started."""
     stays_open: list[str]
     """What the wall does not close, one sentence each."""
+    refused: list[str]
+    """What Git behind the wall asked for and rootsd refused, such as a push to another place."""

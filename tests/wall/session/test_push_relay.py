@@ -23,7 +23,7 @@ from rootsd.core.record import from_line, to_line
 from rootsd.core.wall import PushPolicy
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.git.session_record import EventKind, JournalEntry
-from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
+from rootsd.wall.kernel.root_news import ANSWER, NewsKind, RootTeller, SeenRoot, SeenRoots
 from rootsd.wall.session import git_inside
 from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import NO, YES, Asked
@@ -78,8 +78,16 @@ class Relayed:
         """Show exactly these roots, as a warden does."""
         self.relay.listener.settimeout(_HANG_GUARD_S)
         self.relay.listener.sendall(to_line(SeenRoots(NewsKind.ABOUT_TO_SHOW, roots)))
-        assert self.relay.listener.recv(1) == ANSWER
+        while self.next_line() != ANSWER:
+            pass
         self.keep(*roots)
+
+    def next_line(self) -> bytes:
+        """Return the next line for the warden."""
+        line = b""
+        while not line.endswith(b"\n"):
+            line += self.relay.listener.recv(1)
+        return line
 
     def keep(self, *roots: SeenRoot) -> None:
         """Show no others than these, which were shown already."""
@@ -258,8 +266,13 @@ def test_every_other_request_is_refused(relayed: Relayed, api: SeenRoot) -> None
         assert (status, len(relayed.runs)) == ("255", number), name
         assert "only the origins" in text
         assert relayed.ssh(*_PORT, _HOST, _PUSH)[0] == "0", f"the control after {name}"
+    with relayed.relay.listener.dup() as channel:
+        warden = RootTeller(channel)
+        while len(warden.refused) < 8:
+            warden.attend()
     said = relayed.relay.end()
     assert len(said) == 9, "not all of them are named"
+    assert said[:8] == [f"refused to git inside: {each}" for each in warden.refused]
     assert all(line.startswith("refused to git inside: ") for line in said)
     assert "".join(said).isprintable()
 

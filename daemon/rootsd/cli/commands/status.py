@@ -31,7 +31,10 @@ SECTION = "Inspect"
 
 _MAX_NAMES = 5
 _MAX_CONFINED = 5
-_DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still holds a file"}
+_DETAILS = {
+    "stays_open": "open", "not_shown": "not shown", "holders": "still holds a file",
+    "refused": "refused to git",
+}  # fmt: skip
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
 _PARTS = (

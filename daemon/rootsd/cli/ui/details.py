@@ -77,6 +77,7 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
             *(("stays open", text) for text in item["stays_open"]),
             *(("still open", text) for text in item["holders"]),
             *(("not shown", text) for text in item["not_shown"]),
+            *(("refused", text) for text in item["refused"]),
         ]
     else:
         relayed = item["told"]

@@ -58,9 +58,12 @@ class RootNews(NamedTuple):
 
 
 class ChangeNews(NamedTuple):
-    """Files that run outside have changed in roots. `names` are not made safe to show."""
+    """Files that run outside have changed in roots. `refused` is all that git inside has asked of
+    the relay in vain. Nothing is made safe to show.
+    """
 
     names: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
 
 class WardenOrder(NamedTuple):

@@ -3,6 +3,9 @@
 The warden tells it about a root *before* programs see the root, and waits for its answer. So the
 listener can read what only a person could have written so far. After each change, the warden tells
 it all roots that programs see.
+
+The listener sends lines, too: an empty one is an answer, and another one is what it has refused to
+programs.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from typing import NamedTuple
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import DesiredMount, MountPurpose
+from rootsd.core.paths import text_of
 from rootsd.core.record import to_line
 
 _TIMEOUT_S = 10.0
+_CHUNK = 1 << 12
 ANSWER = b"\n"
 
 
@@ -52,8 +57,16 @@ class RootTeller:
         self._channel = channel
         self._known: dict[bytes, Access] = {}
         self._unanswered = 0
+        self._lines = bytearray()
+        self.refused: tuple[str, ...] = ()
+        """What the listener has refused to programs."""
         if channel is not None:
             channel.settimeout(_TIMEOUT_S)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the channel, or -1 without one."""
+        return -1 if self._channel is None else self._channel.fileno()
 
     def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
         """Return the roots in `desired` that the listener does not know with this access."""
@@ -80,14 +93,21 @@ class RootTeller:
 
         A listener that is late must not take what programs wrote for what a person wrote.
         """
-        while self._channel is not None and self._unanswered:
-            try:
-                answer = self._channel.recv(1)
-            except OSError:
-                answer = b""
-            self._unanswered -= 1
-            if not answer:
-                self._give_up()
+        while self._unanswered and self._channel is not None:
+            self.attend()
+
+    def attend(self) -> None:
+        """Wait for what the listener sends, and take it."""
+        data = b""
+        if self._channel is not None:
+            with suppress(OSError):
+                data = self._channel.recv(_CHUNK)
+        if not data:
+            self._give_up()
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        told = [text_of(bytes(line)) for line in lines if line]
+        self._unanswered -= len(lines) - len(told)
+        self.refused += tuple(told)
 
     def tell(
         self,

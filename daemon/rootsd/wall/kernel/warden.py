@@ -470,6 +470,9 @@ class _WardenLoop:
             self._changes.drop_all_but(self._wanted)
             if self._changes.fd in ready and (names := self._changes.attend()):
                 self._tell_changes(ChangeNews(names))
+            if self._teller.fd in ready:
+                self._teller.attend()
+                self._tell_changes(ChangeNews((), self._teller.refused))
             if self._view.watched in ready:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
@@ -637,8 +640,9 @@ class _WardenLoop:
         poll.register(self._channel, wanted)
         if self._view.watched >= 0:
             poll.register(self._view.watched, select.POLLIN)
-        if self._changes.fd >= 0:
-            poll.register(self._changes.fd, select.POLLIN)
+        for fd in (self._changes.fd, self._teller.fd):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
         deadline = self._room.deadline
         if self._feed is not None:
             deadline = min(deadline, self._feed.deadline)

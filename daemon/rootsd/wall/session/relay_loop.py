@@ -120,7 +120,7 @@ class Relay:
         self._origins: dict[SeenRoot, Origin] = {}
         self._open = ""  # the question that the owner shows
         self._answers: dict[str, bool] = {}
-        self._refused: list[bytes] = []
+        self._refused: list[str] = []
 
     def serve(self) -> None:
         """Serve until the owner hangs up, and hang up then."""
@@ -154,9 +154,9 @@ class Relay:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come on top of the owner's end
         for client in [*self._clients]:
             self._drop(client)
-        shown = [safe_label(each, _MAX_SHOWN) for each in dict.fromkeys(self._refused)]
-        if len(shown) > _MAX_REFUSED:
-            shown[_MAX_REFUSED:] = [f"{len(shown) - _MAX_REFUSED} other requests"]
+        shown = self._refused[:_MAX_REFUSED]
+        if more := len(self._refused) - len(shown):
+            shown.append(f"{more} other requests")
         with suppress(OSError):
             for each in shown:
                 self._owner.send(f"refused to git inside: {each}\n".encode())
@@ -350,9 +350,13 @@ class Relay:
         note(self._folder, EventKind[kind], what)
 
     def _refuse(self, client: _Client) -> None:
-        if len(self._refused) < _MAX_KEPT:
-            self._refused.append(b" ".join(client.words))
-            self._note("REFUSED", self._refused[-1][:_MAX_SHOWN])
+        asked = safe_label(b" ".join(client.words), _MAX_SHOWN)
+        if asked not in self._refused and len(self._refused) < _MAX_KEPT:
+            self._refused.append(asked)
+            self._note("REFUSED", b" ".join(client.words)[:_MAX_SHOWN])
+            if len(self._refused) <= _MAX_REFUSED:
+                with suppress(OSError):
+                    self._news.send(asked.encode() + b"\n")
         remedy = "--ssh-agent" if client.words[0] == b"ssh" else "--read ~/.git-credentials"
         client.reply(
             _FAILED,

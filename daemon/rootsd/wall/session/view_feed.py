@@ -237,8 +237,14 @@ class ViewFeed:
         self._feed.send(_REPORT, self._state)
 
     def tell_changes(self, news: ChangeNews) -> None:
-        """Tell the daemon which files have changed. A later daemon finds them on the disk."""
-        self.tell_once(changed=list(news.names))
+        """Tell the daemon which files have changed, and what git was refused.
+
+        A later daemon finds the files on the disk.
+        """
+        if news.names:
+            self.tell_once(changed=list(news.names))
+        if news.refused:
+            self.tell(refused=list(news.refused))
 
     def tell(self, **facts: object) -> None:
         """Tell the daemon something else about the program, also the next daemon."""
