@@ -87,18 +87,6 @@ def test_no_text_raises(text: str) -> None:
     assert all(set("".join(said)) <= set(text) for said in toml_values(lines))
 
 
-def test_lists_over_many_lines_and_their_comments() -> None:
-    text = """[workspace]
-members = [  # "no"
-  "a", 'b',
-  # "no",
-  "c" ]
-default = ["d"]
-"""
-    values = [value for _, _, value in toml_values(tuple(text.splitlines()))]
-    assert values == ["a", "b", "c", "d"]
-
-
 def test_json_strings_are_yielded_with_their_keys() -> None:
     text = '{"workspaces": {"packages": ["a", "b"]}, "name": "x", "n": 1, "deep": [[[["no"]]]]}'
     assert list(json_strings((text,))) == [

@@ -16,7 +16,6 @@ from rootsd.disk.reader import read_small
 MANIFEST_CAP = 256 << 10
 _MAX_NAME_LENGTH = 200
 _MAX_TOKENS = 50_000
-_MAX_MEMBERS = 1_000
 _MAX_DEPTH = 3
 
 # `deno.jsonc` has comments. A comment or string without an end covers the rest of the text.
@@ -27,8 +26,6 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _TOML_TABLE = re.compile(r"[ \t]*\[([^\[\]]{1,200})\][ \t]*(?:#.*)?$")
 _TOML_STRING = re.compile(r"""[ \t]*([A-Za-z0-9_.-]+)[ \t]*=[ \t]*(?:"([^"\\]*)"|'([^']*)')""")
-_TOML_LIST = re.compile(r"[ \t]*([A-Za-z0-9_.-]+)[ \t]*=[ \t]*\[(.*)$")
-_QUOTED = re.compile(r"""#.*|"([^"\\]*)"|'([^']*)'""")
 
 Lines = tuple[str, ...]
 
@@ -86,25 +83,13 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def toml_values(lines: Lines) -> Iterator[tuple[str, str, str]]:
-    """Yield the table, key, and value of each string, and of each string in a list."""
-    table, at = "", 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
+    """Yield the table, key, and value of each string in a line of its own."""
+    table = ""
+    for line in lines:
         if (head := _TOML_TABLE.match(line)) is not None:
             table = head[1].strip()
         elif (found := _TOML_STRING.match(line)) is not None:
             yield table, found[1], found[2] if found[2] is not None else found[3]
-        elif (opened := _TOML_LIST.match(line)) is not None:
-            rest = opened[2]
-            for _ in range(_MAX_MEMBERS):
-                for quoted in _QUOTED.finditer(rest):
-                    if (value := quoted[1] if quoted[1] is not None else quoted[2]) is not None:
-                        yield table, opened[1], value
-                if "]" in _QUOTED.sub("", rest) or at >= len(lines):
-                    break
-                rest = lines[at]
-                at += 1
 
 
 def _json_name(lines: Lines) -> str | None:
