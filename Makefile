@@ -86,7 +86,6 @@ reference: .venv/.ready  ## write the generated documents anew: docs/schema/, do
 	@$(BIN)/python tools/write_agents.py
 	@$(BIN)/python tools/write_cli_reference.py
 	@$(BIN)/python tools/write_json_reference.py
-	@$(BIN)/python tools/write_python_reference.py
 
 screens: .venv/.ready  ## draw the pictures in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py

@@ -18,8 +18,7 @@ import click
 import pytest
 import write_cli_reference
 import write_json_reference
-import write_python_reference
-from attribute_docs import attribute_docs
+from attribute_docs import attribute_docs, own_attribute_docs
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from wire_types import command_outputs, json_objects, key_descriptions
 from write_schemas import control_schema
@@ -44,10 +43,9 @@ PAGES = {
     write_cli_reference.FILE: cache(write_cli_reference.page),
     write_json_reference.FILE: cache(write_json_reference.json_page),
     write_json_reference.PROTOCOL_FILE: cache(write_json_reference.protocol_page),
-    write_python_reference.FILE: cache(write_python_reference.page),
 }
 cli_page = PAGES[write_cli_reference.FILE]
-PYTHON_PAGE = write_python_reference.FILE
+PYTHON_PAGE = write_cli_reference.FILE.with_name("python.md")
 # Verbs with subcommands, and the subcommand that they run alone.
 ALONE = {"parent": "ls", "rule": "ls", "config": "show", "sync": "status"}
 OUTPUTS = command_outputs()
@@ -60,7 +58,7 @@ def test_a_page_matches_the_code(file: Path) -> None:
 
 
 def test_no_other_page_is_in_the_folder() -> None:
-    assert {*write_cli_reference.FILE.parent.iterdir()} == {*PAGES}
+    assert {*write_cli_reference.FILE.parent.iterdir()} == {*PAGES, PYTHON_PAGE}
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
@@ -410,18 +408,26 @@ def test_the_examples_of_the_pages_on_json_print_what_they_show(
     assert reader.types(f"cd; {command.replace('/home/you', str(reader.home))}") == said
 
 
-def test_the_page_on_python_describes_every_public_name() -> None:
-    text = PYTHON_PAGE.read_text()
-    assert {*re.findall(r"^### `(\w+)`$", text, re.MULTILINE)} == {*client.__all__}
-    for name in client.__all__:
+def test_the_page_on_python_has_the_docstring_of_every_public_name() -> None:
+    found = re.findall(
+        r"^### `(\w+)`\n(.*?)(?=^##|\Z)", PYTHON_PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert sorted(name for name, _ in found) == sorted(client.__all__)
+    for name, section in found:
         public = getattr(client, name)
         docs = inspect.getdoc(public) or ""
-        assert docs in text or docs.rstrip(".") in text
+        assert docs in section or docs.rstrip(".") in section
         if isinstance(public, type):
             assert all(doc for doc in attribute_docs(public).values()), name
-        elif name != "watch_roots":  # it refers to list_roots
-            for argument in inspect.signature(public).parameters:
-                assert f"`{argument}`" in docs, (name, argument)
+            own = own_attribute_docs(public).items()
+            lines = re.findall(r"^\* `(\w+)[^`]*`: (.*)$", section, re.MULTILINE)
+            assert lines == [(field, " ".join(doc.split())) for field, doc in own if doc]
+            continue
+        signature = section.partition("\n```\n")[0]
+        for argument in inspect.signature(public).parameters:
+            assert argument in signature, (name, argument)
+            # The arguments of watch_roots are those of list_roots.
+            assert name == "watch_roots" or f"`{argument}`" in docs, (name, argument)
     arguments = [inspect.signature(each) for each in (client.list_roots, client.watch_roots)]
     assert arguments[0].parameters == arguments[1].parameters
 
