@@ -183,7 +183,7 @@ def _asks_nothing(label: str, said: ExposedAccess, remedy: str) -> ExposureFindi
 def _about_files(home: AgentHome) -> Iterator[ExposureFinding]:
     for file in home.texts.values():
         if file.problem:
-            text = f"the agent may ignore this file: {file.problem}"
+            text = f"the agent may not be able to use this file: {file.problem}"
             yield finding(ExposureKind.INVALID_FILE, file, (), text)
 
 
