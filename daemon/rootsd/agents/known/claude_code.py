@@ -207,8 +207,8 @@ def reach_in(home: forms.reach.AgentHome, project: str) -> forms.reach.Found:
     """Return what the settings of a project change for the sessions in it."""
     form, keys = forms.reach, ("permissions", "defaultMode")
     found: forms.reach.Found = []
-    for name in RUNS[1:3]:
-        file = home.read_path(f"{project}/{name}")
+    paths = (f"{project}/{name}" for name in RUNS[1:3])
+    for file in map(home.read_path, filter(os.path.lexists, paths)):
         if file.at(*keys) in ("acceptEdits", "auto", "bypassPermissions"):
             text = f"a session there runs in the mode {file.at(*keys)}, whatever your settings say"
             found.append(form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text))
