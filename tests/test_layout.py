@@ -404,36 +404,3 @@ def test_a_new_verb_is_one_file_for_the_command_line_one_handler_and_its_types(
         "control/handlers/example.py",
         "wire/daemon.py",
     }
-
-
-_EXAMPLE_TOOL = """
-
-@_tool(Tool(name="example", input_schema={"type": "object"}), {"text": "hello"})
-async def example(call: ToolCall) -> CallToolResult:
-    text = call.arguments.text("text")
-    return CallToolResult(content=[TextContent(text=text.upper())])
-"""
-_CALL_EXAMPLE_TOOL = """
-import anyio
-from support.mcp_harness import FakeSource, connected
-
-
-async def main():
-    async with connected(FakeSource()) as peer:
-        tools = (await peer.ask_2026("tools/list"))["result"]["tools"]
-        print([tool["name"] for tool in tools])
-        params = {"name": "example", "arguments": {"text": "hello"}}
-        print((await peer.ask_2026("tools/call", params))["result"]["content"][0]["text"])
-
-
-anyio.run(main)
-"""
-
-
-def test_a_new_tool_is_one_function_with_its_schema(planted: Path) -> None:
-    with (planted / "mcp" / "tools.py").open("a") as module:
-        module.write(_EXAMPLE_TOOL)
-    tools, text = _run_with(planted, _CALL_EXAMPLE_TOOL).splitlines()
-    assert tools == "['list_roots', 'resolve_root', 'request_root', 'example']"
-    assert text == "HELLO"
-    assert _touched(planted) == {"mcp/tools.py"}

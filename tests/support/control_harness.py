@@ -306,9 +306,9 @@ class ControlHarness:
             daemon=self.daemon,
             command_guard=self.guard,
             archive=archive,
-            notifier=PendingNotifier(
+            more_routes=PendingNotifier(
                 self.world.ledger, FakeRequestFeed(), settings=NotifyTable(), show=show_nothing
-            ),
+            ).routes,
             wall=self._wall(),
             note_on=lambda _: None,
             requests=NO_SESSION_REQUESTS,

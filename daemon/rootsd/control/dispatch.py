@@ -80,4 +80,4 @@ def all_routes(services: ControlServices) -> Iterator[Route[Any]]:
     """Yield the route of each request."""
     for module in _HANDLER_MODULES:
         yield from module.routes(services)
-    yield from services.notifier.routes()
+    yield from services.more_routes()

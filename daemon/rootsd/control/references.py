@@ -212,9 +212,7 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         named, identified = self._names.get(reference), catalog.ids.get(reference)
         if named is not None and identified is not None and named != identified:
             choices = (safe_label(named, limit=None), safe_label(identified, limit=None))
-            raise AmbiguousReference(
-                f"{safe_label(reference)} is a name and an id", "rootsd ls", choices
-            )
+            raise AmbiguousReference(f"{safe_label(reference)} is a name and an id", choices)
         known = named if named is not None else identified
         if known is not None:
             return ResolvedReference(reference, (catalog.projects[known],))
@@ -267,7 +265,7 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         if len(fits) > 1:
             names = sorted(reference_to(catalog, project) for project in fits)
             shown = safe_label(reference)
-            raise AmbiguousReference(f"{shown} matches several projects", "rootsd ls", names)
+            raise AmbiguousReference(f"{shown} matches several projects", names)
         return fits[0] if fits else None
 
 

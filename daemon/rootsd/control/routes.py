@@ -8,7 +8,7 @@ so every route must say whether its requests are commands.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -79,14 +79,6 @@ class Route(Struct, Generic[R], frozen=True):
     afterwards: Callable[[], None] | None = None
     needs_caller: Callable[[R], bool] = lambda _: False
     recorded_command: Callable[[R], str] = lambda _: ""
-
-
-class RouteSource(Protocol):
-    """The interface of code outside this package that answers control requests."""
-
-    def routes(self) -> Iterable[Route[Any]]:
-        """Return its routes."""
-        ...
 
 
 def query_route(request_type: type[R], answer: Callable[[R], Awaitable[Result]]) -> Route[R]:

@@ -6,7 +6,8 @@ from `ControlServices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import NoteForPath
 from rootsd.control.project_reader import ProjectReader
-from rootsd.control.routes import RouteSource
+from rootsd.control.routes import Route
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices
 from rootsd.state.change_signal import ChangeSignal
@@ -26,7 +27,8 @@ from rootsd.state.store.store import Store
 class ControlServices(Struct, frozen=True, kw_only=True):
     """The services that request handlers use.
 
-    `archive` is the audit log in the store, and `state` is the folder of the store. `note_on`
+    `archive` is the audit log in the store, and `state` is the folder of the store. `more_routes`
+    returns the routes of code outside this package. `note_on`
     returns a note about the session that requested a folder, and `requests` finds that session.
     `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_canonical` finds paths
     that need no such call. `changes` is notified of changes outside the ledger: of sessions,
@@ -38,7 +40,7 @@ class ControlServices(Struct, frozen=True, kw_only=True):
     daemon: DaemonControl
     command_guard: CommandGuard
     archive: Store
-    notifier: RouteSource
+    more_routes: Callable[[], Iterable[Route[Any]]]
     wall: WallServices
     note_on: NoteForPath
     requests: SessionRequests

@@ -81,8 +81,8 @@ class AmbiguousReference(RootsdError):
 
     code = ErrorCode.AMBIGUOUS
 
-    def __init__(self, message: str, remedy: str = "", choices: Sequence[str] = ()) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, choices: Sequence[str]) -> None:
+        super().__init__(message, "rootsd ls")
         self.choices = tuple(choices)
 
 

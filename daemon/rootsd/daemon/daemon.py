@@ -248,7 +248,7 @@ class Daemon:
             daemon=self._view,
             command_guard=self._guard,
             archive=self._store,
-            notifier=self._notifier,
+            more_routes=self._notifier.routes,
             wall=self._make_wall_services(),
             note_on=self._root_requests.last_note_on,
             requests=SessionRequests(

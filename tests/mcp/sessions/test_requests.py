@@ -416,7 +416,7 @@ async def test_control_a_bound_on_requests_that_exist_would_tell_about_folders(
     limits = RootRequestLimits(own_unanswered=1)
     async with served(Clients(denied(1), project(2), limits=limits)) as clients:
         monkeypatch.setattr(
-            clients.queue._bounds, "_is_answered", lambda asked: not clients.is_waiting(asked.path)
+            clients.queue, "_is_answered", lambda asked: not clients.is_waiting(asked.path)
         )
         await clients.submit(b"/no/such/folder", session=AGENT)
         await clients.submit(path(2), session=AGENT)

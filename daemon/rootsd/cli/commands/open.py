@@ -73,7 +73,7 @@ def _only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
     if len(found) > 1:
         choices = [completion.word_for(item) for item in found]
         what = "roots" if roots else "projects, and none of them is a root"
-        raise AmbiguousReference(f"{shown} matches several {what}", "rootsd ls", choices)
+        raise AmbiguousReference(f"{shown} matches several {what}", choices)
     [item] = found
     if not roots or item["kind"] == ProjectKind.URI:
         raise _why_not(item)

@@ -53,7 +53,6 @@ class NameHandlers(Handlers):
         if len(chosen) > 1:
             raise AmbiguousReference(
                 f"{safe_label(request.ref)} matches several projects, but a name is for one",
-                "rootsd ls",
                 [reference_to(catalog, project) for project in chosen[:_MAX_CHOICES]],
             )
         for project in chosen:

@@ -176,7 +176,7 @@ class PathStatusHandlers(Handlers):
         if len(meant.projects) > 1:
             choices = [reference_to(catalog, project) for project in meant.projects]
             shown = safe_label(name, limit=None)
-            raise AmbiguousReference(f"{shown} matches several projects", "rootsd ls", choices)
+            raise AmbiguousReference(f"{shown} matches several projects", choices)
         return meant.projects[0] if meant.projects else None
 
     async def _canonical(self, path: str) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -39,54 +38,37 @@ class RootRequestLimits(Struct, frozen=True):
     """How many sessions may request the same folder at a time."""
 
 
-class BoundedRequest(Protocol):
-    """A request for a folder, as far as the bounds know it."""
+class _Asked(Struct):
+    """What one asker has asked for.
 
-    @property
-    def path(self) -> bytes:
-        """The folder."""
-
-    @property
-    def asker(self) -> Asker:
-        """What is the same in all requests of one asker."""
-
-
-RequestT = TypeVar("RequestT", bound=BoundedRequest)
-
-
-class _Asked(Struct, Generic[RequestT]):
-    """What one asker has asked for: the first request for each path, and its time."""
-
-    bucket: TokenBucket
-    first: dict[bytes, tuple[float, RequestT]] = field(default_factory=dict)
-
-
-class RequestBounds(Generic[RequestT]):
-    """Admits requests. `clock` returns seconds that never go back.
-
-    `is_answered` tells whether the asker knows what a person decided about its request.
+    `first` has, for each path, the time of the first request, and a function that tells whether
+    the asker knows what a person decided about it.
     """
 
-    def __init__(
-        self,
-        limits: RootRequestLimits,
-        clock: Callable[[], float],
-        is_answered: Callable[[RequestT], bool],
-    ) -> None:
+    bucket: TokenBucket
+    first: dict[bytes, tuple[float, Callable[[], bool]]] = field(default_factory=dict)
+
+
+class RequestBounds:
+    """Admits requests. `clock` returns seconds that never go back."""
+
+    def __init__(self, limits: RootRequestLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
         self._clock = clock
-        self._is_answered = is_answered
         self._all = TokenBucket(limits.burst, limits.per_second)
-        self._askers: dict[Asker, _Asked[RequestT]] = {}
+        self._askers: dict[Asker, _Asked] = {}
 
-    def admit(self, request: RequestT) -> None:
-        """Count a request. Raises Busy with the reason if the asker has to wait."""
+    def admit(self, asker: Asker, path: bytes, is_answered: Callable[[], bool]) -> None:
+        """Count a request. Raises Busy with the reason if the asker has to wait.
+
+        `is_answered` tells later whether the asker knows what a person decided about it.
+        """
         now, limits = self._clock(), self._limits
-        asked = self._asked_by(request.asker)
-        for path, (since, earlier) in tuple(asked.first.items()):
-            if now - since > FORGOTTEN_AFTER_S or self._is_answered(earlier):
-                del asked.first[path]
-        if request.path not in asked.first and len(asked.first) >= limits.own_unanswered:
+        asked = self._asked_by(asker)
+        for known, (since, has_answer) in tuple(asked.first.items()):
+            if now - since > FORGOTTEN_AFTER_S or has_answer():
+                del asked.first[known]
+        if path not in asked.first and len(asked.first) >= limits.own_unanswered:
             raise Busy(
                 f"this program has asked for {len(asked.first)} folders and has no answer yet;"
                 " wait until the user decides about them"
@@ -94,9 +76,9 @@ class RequestBounds(Generic[RequestT]):
         wait = asked.bucket.wait(now) or self._all.wait(now)
         if wait:
             raise Busy(f"too many requests for folders; try again in {ceil(wait)} seconds")
-        asked.first.setdefault(request.path, (now, request))
+        asked.first.setdefault(path, (now, is_answered))
 
-    def _asked_by(self, asker: Asker) -> _Asked[RequestT]:
+    def _asked_by(self, asker: Asker) -> _Asked:
         limits = self._limits
         asked = self._askers.pop(asker, None)
         if asked is None:

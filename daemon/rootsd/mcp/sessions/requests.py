@@ -23,6 +23,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -141,7 +142,7 @@ class RootRequestQueue:
         self._changes = changes or ChangeSignal()
         self._limits = limits or RootRequestLimits()
         self.on_pending: Callable[[RootRequest], None] = _ignore_request
-        self._bounds = RequestBounds(self._limits, clock, self._is_answered)
+        self._bounds = RequestBounds(self._limits, clock)
         self._pending: dict[bytes, list[RootRequest]] = {}
         self._ended: dict[bytes, RootRequest] = {}  # the last request for a folder, after its end
         self._inbox: deque[RootRequest] = deque()
@@ -151,7 +152,7 @@ class RootRequestQueue:
         """Queue a request. Raises Busy after too many requests."""
         if len(self._inbox) >= self._limits.burst:
             raise Busy("too many requests for folders; try again in a few seconds")
-        self._bounds.admit(request)
+        self._bounds.admit(request.asker, request.path, partial(self._is_answered, request))
         self._inbox.append(request)
         self._arrived.set()
 
