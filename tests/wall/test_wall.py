@@ -8,14 +8,19 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.access import Access
+from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.wall import RevokePolicy
+from rootsd.disk.process_stat import read_process_stat
 from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.kernel.pause import ProgramPause, levels
 from support.folder_identity import identity_of
 from support.polling import until
 from support.repositories import git, make_repository
@@ -399,6 +404,32 @@ def test_with_kill_no_chain_of_short_lived_processes_escapes(
             except (AssertionError, BrokenPipeError):
                 assert not is_weak  # the whole program was ended
     assert (escaped > 0) is is_weak
+
+
+_WITHOUT_FIRST_THREAD = """
+import ctypes, signal, threading
+threading.Thread(target=signal.pause).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_pause_stops_also_a_program_whose_first_thread_has_ended(wall: Wall) -> None:
+    wall.run(f"subprocess.Popen([sys.executable, '-c', {_WITHOUT_FIRST_THREAD!r}])")
+    until(lambda: {b"Z", b"S"} in _thread_states(wall))
+    pause = ProgramPause(wall.process.pid, lambda _: None)
+    pause.stop(RootsdError("no daemon answers"))
+    until(lambda: {b"Z", b"T"} in _thread_states(wall))
+    pause.resume()
+    until(lambda: {b"Z", b"S"} in _thread_states(wall))
+
+
+def _thread_states(wall: Wall) -> list[set[bytes]]:
+    found = []
+    for process in chain.from_iterable(levels(wall.process.pid)):
+        with suppress(OSError):  # it has just ended
+            tasks = Path(f"/proc/{process.pid}/task").iterdir()
+            found.append({read_process_stat(b"%b/" % bytes(each)).state for each in tasks})
+    return found
 
 
 @pytest.mark.parametrize("victim", ["warden", "front", "program"])

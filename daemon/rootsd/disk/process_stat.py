@@ -43,6 +43,11 @@ class ProcessStat(NamedTuple):
         """Whether it only waits to be reaped. Other threads of its process may still run."""
         return self.state in (b"Z", b"X")
 
+    @property
+    def has_wholly_ended(self) -> bool:
+        """Whether all threads of the process have ended, so only its parent has to notice."""
+        return self.has_ended and self.threads <= 1
+
 
 def read_process_stat(folder: bytes) -> ProcessStat:
     """Return the line in `folder`, such as `/proc/PID/` or `/proc/PID/task/TID/`.

@@ -147,8 +147,8 @@ def _linux_bare_process(pid: int) -> Process | None:
     folder = b"/proc/%d/" % pid
     try:
         seen = read_process_stat(folder)
-        if seen.has_ended and seen.threads <= 1:
-            return None  # only its parent still has to notice
+        if seen.has_wholly_ended:
+            return None
         return Process(
             pid=pid,
             started=seen.started,

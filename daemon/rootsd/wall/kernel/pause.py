@@ -30,7 +30,6 @@ from rootsd.wall.kernel.orders import PauseNews, PauseState
 _MAX_LOOKS = 100  # a program that forks all the time must not keep the warden from its work
 _REST_TIMEOUT_S = 0.2
 _BETWEEN_LOOKS_S = 0.0005
-_AT_REST = b"TtZX"  # stopped, traced, and ended
 
 
 class ProgramPause:
@@ -58,7 +57,7 @@ class ProgramPause:
             before = len(sent)
             for level in levels(self._owner):
                 new = [each for each in level if each.key not in sent]
-                new = [each for each in new if each.state not in _AT_REST]
+                new = [each for each in new if not _is_at_rest(each)]
                 sent.update(each.key for each in new)
                 stopped = [each for each in new if send(each, signal.SIGSTOP)]
                 self._stopped.update(each.key for each in stopped)
@@ -112,7 +111,7 @@ def _inits(children: _Children, owner: int) -> Iterator[ProcessStat]:
 
 def _has_living(children: _Children, above: ProcessStat) -> bool:
     return any(
-        each.state not in b"ZX" or _has_living(children, each)
+        not each.has_wholly_ended or _has_living(children, each)
         for each in children.get(above.pid, ())
     )
 
@@ -123,6 +122,14 @@ def _table() -> _Children:
     for stat in process_stats():
         found.setdefault(stat.parent, []).append(stat)
     return found
+
+
+def _is_at_rest(process: ProcessStat) -> bool:
+    """Return whether a process is stopped, traced, or ended.
+
+    The state is that of the first thread alone. When that has ended, others may still run.
+    """
+    return process.state in (b"T", b"t") or process.has_wholly_ended
 
 
 def _look(pid: int) -> ProcessStat | None:
@@ -155,7 +162,7 @@ def send(process: ProcessStat, number: signal.Signals) -> bool:
         fd = os.pidfd_open(process.pid)
         try:
             now = _look(process.pid)
-            is_at_rest = now is None or (number == signal.SIGSTOP and now.state in _AT_REST)
+            is_at_rest = now is None or (number == signal.SIGSTOP and _is_at_rest(now))
             if now is not None and now.key == process.key and not is_at_rest:
                 signal.pidfd_send_signal(fd, number)
                 return True
