@@ -6,7 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import ConfinedRoot
 from support import preloaded
+from support.roots_publisher import RootsPublisher
 
 _HANG_GUARD_S = 120
 
@@ -14,14 +17,24 @@ _HANG_GUARD_S = 120
 class Project:
     """An approved git checkout in a home folder. The paths are short, because sockets need it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, publisher: RootsPublisher) -> None:
         self.home = home
+        self._publisher = publisher
         self.folder = home / "src" / "api"
         self.folder.mkdir(parents=True)
         self.git("init", "-q", "-b", "main", ".")
         (self.folder / "README").write_text("hello\n")
         self.git("add", "README")
         self.git("commit", "-q", "-m", "first")
+
+    def approve(self) -> None:
+        """Publish the checkout."""
+        root = ConfinedRoot(os.fsencode(self.folder), Access.READ_WRITE)
+        self._publisher.publish(root)
+
+    def deny(self) -> None:
+        """Publish nothing."""
+        self._publisher.publish()
 
     def git(self, *words: str) -> str:
         done = subprocess.run(

@@ -72,9 +72,12 @@ class RootsPublisher:
     def publish_and_wait(self, *roots: ConfinedRoot) -> None:
         """Publish other roots, and wait until a warden shows them."""
         with self.reported:
-            before = len(self.reports)
             self.publish(*roots)
-            assert self.reported.wait_for(lambda: len(self.reports) > before, _HANG_GUARD_S)
+            assert self.reported.wait_for(self._are_shown, _HANG_GUARD_S)
+
+    def _are_shown(self) -> bool:
+        sent = [*self._subscribers.values()]
+        return bool(sent) and all(each.is_shown for each in sent)
 
     def send_to_all(self, change: dict[str, Any]) -> None:
         """Send a change of the view as it is, however wrong."""
@@ -149,7 +152,10 @@ class RootsPublisher:
                 self._subscribe(connection, request)
             else:
                 with self.reported:
-                    self.reports.append(request["params"])
+                    if (applied := request["params"].get("applied")) is not None:
+                        self._subscribers[connection].confirm(applied)
+                    else:
+                        self.reports.append(request["params"])
                     self.reported.notify_all()
                 with suppress(BrokenPipeError):  # `drop` closed it after the report
                     connection.sendall(

@@ -17,6 +17,16 @@ class SentView:
         self._roots: dict[bytes, ConfinedRoot] = {}
         self._denied: tuple[bytes, ...] = ()
         self._number = -1
+        self._applied = -1
+
+    def confirm(self, applied: int) -> None:
+        """Note that the program's wall shows what message `applied` said."""
+        self._applied = applied
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the wall shows what was sent last."""
+        return self._applied == self._number
 
     def change_to(self, *roots: ConfinedRoot, denied: tuple[bytes, ...] = ()) -> dict[str, Any]:
         """Return the message that leaves exactly these roots and denied folders."""

@@ -48,8 +48,7 @@ def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
         monkeypatch.setenv("ROOTSD_DIR", f"{short}/rootsd")
         for name in ("SSH_AUTH_SOCK", "GNUPGHOME", "DOCKER_HOST", "GH_TOKEN", "GITHUB_TOKEN"):
             monkeypatch.delenv(name, raising=False)
-        project = Project(home)
         with RootsPublisher(home / "rootsd") as publisher:
-            root = ConfinedRoot(os.fsencode(project.folder), Access.READ_WRITE)
-            publisher.publish(root)
+            project = Project(home, publisher)
+            project.approve()
             yield project

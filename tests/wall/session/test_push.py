@@ -101,6 +101,26 @@ def test_an_origin_that_is_set_without_a_relay_opens_nothing_later(
 
 
 @pytest.mark.needs("sshd")
+def test_an_origin_that_is_set_in_a_root_that_came_with_push_off_opens_nothing_later(
+    project: Project, forge: SshHost
+) -> None:
+    project.deny()
+    url = forge.url(project.remote("other"))
+    script = (
+        f"echo started; until cd {project.folder} && git remote set-url origin {url}; do :; done"
+    )
+    flags = ("--all", "--push", "off", "--no-protect", "--", "sh", "-c", script)
+    words = (sys.executable, "-m", "rootsd", "confine", *flags)
+    with subprocess.Popen(words, cwd=project.home, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"started\n"
+        project.approve()
+        assert program.wait(_HANG_GUARD_S) == 0
+    assert project.git("remote", "get-url", "origin") == f"{url}\n"
+    assert "a program may have set it" in project.fail("git push -q origin HEAD:x")
+
+
+@pytest.mark.needs("sshd")
 def test_there_is_no_relay_without_the_network_and_with_push_off(
     project: Project, forge: SshHost
 ) -> None:

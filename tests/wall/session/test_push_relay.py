@@ -95,7 +95,7 @@ class Relayed:
 
     def connect(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with address_of(self.relay.entry.target) as address:
+        with address_of(self.relay.entries[0].target) as address:
             client.connect(address)
         client.settimeout(_HANG_GUARD_S)
         return client
@@ -277,6 +277,14 @@ def test_every_other_request_is_refused(relayed: Relayed, api: SeenRoot) -> None
     assert "".join(said).isprintable()
 
 
+def test_a_failure_of_ssh_says_what_to_do_outside(relayed: Relayed, api: SeenRoot) -> None:
+    (relayed.folder / "then").write_text("exit 255\n")
+    status, text = relayed.ssh(*_PORT, _HOST, _PUSH)
+    assert (status, "run ssh-add outside" in text) == ("255", True)
+    (relayed.folder / "then").write_text("exit 1\n")
+    assert relayed.ssh(*_PORT, _HOST, _PUSH) == ("1", ""), "the command there failed, not ssh"
+
+
 def test_another_protocol_is_refused(relayed: Relayed, api: SeenRoot) -> None:
     for protocol in ("version=2\nX=1", "version=3", "x", "version=2:a=b"):
         assert relayed.ssh(*_PORT, _HOST, _PULL, protocol=protocol)[0] == "255"
@@ -423,7 +431,7 @@ def test_the_status_of_ssh_reaches_git(relayed: Relayed, api: SeenRoot) -> None:
 
 
 def client_words(relayed: Relayed, command: str = _PULL) -> list[str]:
-    address = os.fsdecode(relayed.relay.entry.target)
+    address = os.fsdecode(relayed.relay.entries[0].target)
     return [
         sys.executable,
         "-I",

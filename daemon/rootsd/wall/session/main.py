@@ -178,9 +178,8 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     without = _disabled_layers(options)
     settings = _warden_settings(view, denied, without)
     folder = _claim_folder(options.label)
-    relay = _relay_for(view, roots, folder[0], ())
-    if relay is not None:
-        relay.start()  # the proxy has no time for it
+    relay = _relay_for(view, folder[0], ())
+    relay.start()  # the proxy has no time for it
     warden = _start(kind, settings, roots, None, folder, relay)
     return OwnedWall(options.label, kind, view, warden, subscription, without, relay)
 
@@ -238,7 +237,7 @@ def _confine(options: ConfineOptions, ask: AskAboutStart | None) -> int:
     settings = _warden_settings(view, denied, _disabled_layers(options))
     folder = _claim_folder(options.label)
     # In a pipeline, another program may read the keys, and with them an answer.
-    relay = _relay_for(view, roots, folder[0], () if is_in_pipeline() else terminals())
+    relay = _relay_for(view, folder[0], () if is_in_pipeline() else terminals())
     warden = _start(kind, settings, roots, follow, folder, relay)
     subscription.feed.close()
     _introduce(options, warden, view)
@@ -278,26 +277,13 @@ def _known_origins() -> bytes:
     return os.path.dirname(walls_folder()) + _ORIGINS
 
 
-def _relay_for(
-    view: ComposedView,
-    roots: Iterable[ConfinedRoot],
-    folder: bytes,
-    own: tuple[int, ...],
-) -> PushRelay | None:
-    """Return the relay for git, if the view has one. `own` are the terminals to ask on.
-
-    Without one, programs can still write settings that a later relay would read.
-    """
-    if view.push is PushPolicy.OFF:
-        from rootsd.wall.session.origins import remember_writable  # noqa: PLC0415 - only here
-
-        remember_writable(_known_origins(), roots, view.writable())
-        return None
+def _relay_for(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> PushRelay:
+    """Return the relay for git. `own` are the terminals to ask on."""
     asked = Asked.PERSON if own else Asked.NOBODY
     try:
         return PushRelay(folder, _known_origins(), view.push, asked, view.writable())
     except OSError as error:
-        raise CannotConfine(f"git cannot be served: {error.strerror}", "--push off") from error
+        raise CannotConfine(f"git cannot be served: {error.strerror}", "rootsd doctor") from error
 
 
 def _start(
@@ -313,7 +299,7 @@ def _start(
     kept = os.path.dirname(folder) + KEPT
     settings = settings._replace(folder=folder, kept=kept, lock=lock)
     if relay is not None:
-        entries = (*settings.entries, relay.entry)
+        entries = (*settings.entries, *relay.entries)
         settings = settings._replace(entries=entries, listener=relay.listener)
     try:
         if settings.has_new_worktrees:

@@ -172,17 +172,6 @@ class OriginRecord:
             os.close(lock)
 
 
-def remember_writable(
-    record: bytes, roots: Iterable[ConfinedRoot], written: Iterable[bytes]
-) -> None:
-    """Remember the origins of roots that programs see without a relay. Raises OSError.
-
-    `written` are other folders that they may write.
-    """
-    known, seen = OriginRecord(record), _seen(roots)
-    known.remember(seen, known.find(seen, os.environb, written), written)
-
-
 def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:
     """Yield a sentence about each origin that programs reach in these roots."""
     for root, origin in OriginRecord(record).find(_seen(roots), os.environb).items():

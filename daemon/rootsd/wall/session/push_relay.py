@@ -40,7 +40,9 @@ _MAX_WAITING = 64
 class PushRelay:
     """The relay, as its owner sees it.
 
-    The warden gets the `listener`, programs the `entry`, and the person what the `channel` asks.
+    The warden gets the `listener`, programs the `entries`, and the person what the `channel` asks.
+    With push off, no program reaches the relay. But it still remembers which origins were there
+    before programs could write settings, which a later relay would read.
     """
 
     def __init__(
@@ -60,7 +62,8 @@ class PushRelay:
         """The process, or 0 before its start."""
         self._is_started = False
         place = folder + _SOCKET
-        self.entry = ViewEntry(socket_inside(), ViewEntryKind.SOCKET, "git push and fetch", place)
+        entry = ViewEntry(socket_inside(), ViewEntryKind.SOCKET, "git push and fetch", place)
+        self.entries: tuple[ViewEntry, ...] = () if push is PushPolicy.OFF else (entry,)
         self._clients = listen_for_requests(place, _MAX_WAITING)
         self.channel, self._owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener, self._news = socket.socketpair()

@@ -48,7 +48,7 @@ _MAX_CLIENTS = 64
 _CHUNK = 1 << 16
 _REQUEST_TIMEOUT_S = 10.0
 _MAX_REFUSED, _MAX_KEPT = 8, 1000
-_FAILED = b"255"
+_FAILED, _SSH_FAILED = b"255", 255
 # Nothing that would lead back from the other machine, and no connection that outlives the request.
 _SSH_OPTIONS = (
     b"-a", b"-x", b"-T", b"-oForwardAgent=no", b"-oClearAllForwardings=yes", b"-oTunnel=no",
@@ -331,8 +331,14 @@ class Relay:
         """Tell a client how its program has ended."""
         status = program.wait()
         client.program = None
-        is_without = status and client.words[0] == b"credential"
-        text = "your credential helpers outside have no password for this" if is_without else ""
+        text = ""
+        if status and client.words[0] == b"credential":
+            text = "your credential helpers outside have no password for this"
+        elif status == _SSH_FAILED:
+            text = (
+                "this ssh runs outside and cannot ask you anything; if your key has a passphrase,"
+                " run ssh-add outside; if the host is new, run ssh to it once outside"
+            )
         client.reply(b"%d" % status, text)
         self._drop(client)
 
