@@ -15,7 +15,7 @@ import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.wall.git import file_changes, session_record
+from rootsd.wall.git import file_changes, file_names, session_record
 from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
 from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
@@ -108,6 +108,11 @@ class World:
 
 def as_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     return ConfinedRoot(os.fsencode(path), access)
+
+
+@pytest.fixture(autouse=True)
+def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_names, "_MAX_WAIT_MS", 60_000)
 
 
 @pytest.fixture
@@ -305,6 +310,19 @@ def test_a_session_that_changed_nothing_says_nothing(world: World) -> None:
         record = world.end(wall)
     assert [each.total + each.ignored for each in record.roots] == [0, 0]
     assert record.lines() == []
+
+
+def test_a_root_that_could_not_be_listed_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    folder, root = os.fsencode(world.walls / "agent" / "0"), os.fsencode(world.main)
+    listings = begun(folder, world.main)
+    names = world.walls / "agent" / "0" / "changes" / "names"
+    [listed] = [each for each in names.iterdir() if not each.suffix]
+    listed.rename(f"{listed}.new")  # as the child leaves it if the disk is full, or it is killed
+    (world.main / "a").unlink()
+    listings.conclude({root: None}, (), SessionEnd.ORDERLY)
+    [found] = world.record().roots
+    assert (found.unread, found.total) == ((b".",), 0)
 
 
 def a_root(path: bytes, count: int = 1, ignored: int = 0) -> ChangedRoot:

@@ -38,9 +38,9 @@ INDEX = b".index"
 WATCHED = "watched"
 LATE = "/"
 """In front of the path of a folder that has changed since the start, or could not be listed."""
-_NAMES = CHANGES + b"/names/"
+_NAMES, _INCOMPLETE = CHANGES + b"/names/", b".new"
 _CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
-_MAX_WAIT_MS = 100
+_MAX_WAIT_MS = 500  # only a root with some 100,000 files takes longer than the rest of a start
 _PART_OF_WATCHES = 64  # other programs of this user need some, too
 _MAX_ENTRIES = 1_000_000
 _MAX_INDEX_BYTES = 64 << 20
@@ -69,6 +69,7 @@ class RootListings:
     def __init__(self, folder: bytes) -> None:
         self._folder = folder
         self._roots: set[bytes] = set()
+        self._unlisted: set[bytes] = set()  # by a complete listing, as far as is known
         self._child = 0
         self._is_late = True
         self._watch: NameWatch | None = None
@@ -81,6 +82,7 @@ class RootListings:
             self._watch = NameWatch(ANY_CHANGE)
         self._roots.update(roots)
         wanted = [each for each in roots if not _is_git_directory(each) and not self._inner(each)]
+        self._unlisted.update(wanted)
         since_ns = time.clock_gettime_ns(_CLOCK_OF_CTIME)
         self._reap()
         with suppress(OSError):
@@ -133,15 +135,21 @@ class RootListings:
         for name in names_in(self._folder + _NAMES):
             file = self._folder + _NAMES + name
             root, is_watched = root_of(file)
-            if root in places and is_watched and self._is_quiet():
+            if root not in places or file.endswith(_INCOMPLETE):
+                continue
+            self._unlisted.discard(root)
+            if is_watched and self._is_quiet():
                 yield ChangedRoot(root)
-            elif root in places:
+            else:
                 with suppress(OSError):
                     changed = find_changes(file, places[root] or root, self._folder + CHANGES)
                     yield changed._replace(is_certain=changed.is_certain or not self._is_late)
-                for each in (file, file + INDEX):
-                    with suppress(OSError):
-                        os.unlink(each)
+            for each in (file, file + INDEX):
+                with suppress(OSError):
+                    os.unlink(each)
+        for root in sorted(self._unlisted & places.keys()):  # the disk was full
+            self._unlisted.discard(root)
+            yield ChangedRoot(root, unread=(b".",))
 
     def _is_quiet(self) -> bool:
         """Return whether nothing happened in any folder that is watched, since the start."""
@@ -253,11 +261,11 @@ def _entries(
 
 def _write(root: bytes, file: bytes, text: str) -> None:
     """Write the listing of a root, which appears when it is complete, and what git tracks now."""
-    with open(file + b".new", "wb") as new:
+    with open(file + _INCOMPLETE, "wb") as new:
         new.write(os.fsencode(text))
     if (own := own_directory(root)) is not None:
         with suppress(OSError), open(own + b"/index", "rb") as index:
             content = index.read(_MAX_INDEX_BYTES)
             with open(file + INDEX, "wb") as copy:
                 copy.write(content)
-    os.rename(file + b".new", file)
+    os.rename(file + _INCOMPLETE, file)
