@@ -10,7 +10,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import count_code
 import pytest
 from compare_runs import main as compare_runs
 
@@ -297,20 +296,3 @@ def test_ci_notices_a_test_that_ran_in_no_run(
         record.write_text(text)
     assert compare_runs([str(record) for record in records]) == status
     assert ("ran in none of 2 runs: b" in capsys.readouterr().err) == ("skipped\tb" in as_user)
-
-
-def test_count_code_finds_packages_that_import_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for package, source in {
-        "core": "from app.disk import reader\n",
-        "disk": "from app.core.model import Root\n",
-        "vcs": "from app.core import model\n",
-    }.items():
-        (tmp_path / "app" / package).mkdir(parents=True)
-        text = f"{source}\n\nclass Root:\n    def uri(self): ...\n"
-        (tmp_path / "app" / package / "module.py").write_text(text)
-    count_code.main(tmp_path / "app")
-    printed = capsys.readouterr().out
-    assert "      1  mutual imports between packages" in printed
-    assert "      1  class names used twice" in printed

@@ -30,6 +30,8 @@ class _Spans(Protocol):
     def replace_at(self, text: str, keys: Keys, raw: str) -> str: ...
     def remove_member(self, text: str, keys: Keys) -> str: ...
     def without_first(self, raw: str, count: int) -> str: ...
+    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str: ...
+    def literal(self, value: str | Sequence[str]) -> str: ...
 
 
 class SettingsFormat(ABC):
@@ -65,14 +67,6 @@ class SettingsFormat(ABC):
         """Return the lines that a person can paste for the member `name`."""
 
     @abstractmethod
-    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
-        """Return the text with the array `value` as the member `name` beside that at `keys`."""
-
-    @abstractmethod
-    def literal(self, value: str | Sequence[str]) -> str:
-        """Return a string or an array of strings as raw text."""
-
-    @abstractmethod
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Return the raw text of an array with `items` before the others."""
 
@@ -88,9 +82,17 @@ class SettingsFormat(ABC):
         """Return the text with `raw` in place of the value at `keys`."""
         return self._spans.replace_at(text, keys, raw)
 
+    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
+        """Return the text with the array `value` as the member `name` beside that at `keys`."""
+        return self._spans.insert_beside(text, keys, name, list(value))
+
     def remove_beside(self, text: str, keys: Keys) -> str:
         """Return the text without the member at `keys`, which `insert_beside` inserted."""
         return self._spans.remove_member(text, keys)
+
+    def literal(self, value: str | Sequence[str]) -> str:
+        """Return a string or an array of strings as raw text."""
+        return self._spans.literal(value)
 
     def without_first(self, raw: str, count: int) -> str:
         """Return the raw text of an array without its first `count` items."""
@@ -158,14 +160,6 @@ class JsonFormat(SettingsFormat):
         """Return the raw text at `keys`."""
         return None if self._is_blank(text) else json_spans.raw_at(text, keys)
 
-    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
-        """Insert a member at the end of the same object."""
-        return json_spans.insert(text, json_spans.Items(keys[:-1], {name: list(value)}))[0]
-
-    def literal(self, value: str | Sequence[str]) -> str:
-        """Return `value` as JSON."""
-        return json.dumps(value, ensure_ascii=False)
-
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket."""
         return _prepend(raw, items, is_empty=not json_spans.parse(raw).value)
@@ -207,14 +201,6 @@ class TomlFormat(SettingsFormat):
         del made
         return toml_spans.remove_member(text, keys)
 
-    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
-        """Insert a line after that of `keys`."""
-        return toml_spans.insert_beside(text, keys, name, list(value))
-
-    def literal(self, value: str | Sequence[str]) -> str:
-        """Return `value` as TOML."""
-        return toml_spans.literal(value)
-
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket."""
         return _prepend(raw, items, is_empty=not toml_spans.parse(f"x = {raw}")["x"])
@@ -251,14 +237,6 @@ class YamlFormat(SettingsFormat):
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return the member below its key."""
         return yaml_spans.insert_member("", keys, name, value)[0].rstrip("\n")
-
-    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
-        """Insert a line after the lines of `keys`."""
-        return yaml_spans.insert_beside(text, keys, name, value)
-
-    def literal(self, value: str | Sequence[str]) -> str:
-        """Return `value` as YAML."""
-        return yaml_spans.literal(value)
 
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket, or as lines."""

@@ -304,6 +304,19 @@ def replace_at(text: str, keys: Keys, raw: str) -> str:
     return _verified(text[: node.start] + raw + text[node.end :], expected)
 
 
+def insert_beside(text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
+    """Return `text` with the member `name` at the end of the object that has `keys`.
+
+    Raises NotEditable.
+    """
+    return insert(text, Items(keys[:-1], {name: list(value)}))[0]
+
+
+def literal(value: str | Sequence[str]) -> str:
+    """Return a string, or an array of strings, as JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def without_first(raw: str, count: int) -> str:
     """Return the text of an array without its first `count` items. Raises NotEditable."""
     node = parse(raw)

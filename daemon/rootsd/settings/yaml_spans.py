@@ -219,13 +219,7 @@ def remove_item(text: str, keys: Keys, name: str) -> str:
 
 def remove_empty(text: str, keys: Keys) -> str:
     """Return `text` without the key at `keys`, if it has no value. Raises NotEditable."""
-    expected = deepcopy(parse(text))
-    parent = _found(expected, keys[:-1])
-    if not isinstance(parent, dict) or keys[-1] not in parent or parent[keys[-1]]:
-        return text
-    del parent[keys[-1]]
-    key, value = _member(_node_at(text, keys[:-1]), keys[-1])
-    return _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
+    return text if _found(parse(text), keys) else remove_member(text, keys)
 
 
 def _inserted(
