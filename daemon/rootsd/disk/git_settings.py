@@ -18,6 +18,7 @@ _VALUE = re.compile(
     rb"""[ \t]*((?: \\\r?\n | \\. | "(?:[^"\\\n]|\\\r?\n|\\.)*" | [^"\\\n#;] )*)[^\n]*""",
     re.VERBOSE,
 )
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"b": b"\b"}
 _MARK = b"\xef\xbb\xbf"
 # The settings whose values git runs, or that name further settings. See git-config(1).
 _PROGRAMS = re.compile(
@@ -87,4 +88,5 @@ def worktree_setting(text: bytes) -> bytes | None:
 def _plain(value: bytes) -> bytes:
     """Return a value without its continued lines, quotes, and escapes."""
     joined = re.sub(rb"\\\r?\n", b"", value).strip()
-    return _ESCAPE.sub(rb"\1", re.sub(rb'(?<!\\)"', b"", joined))
+    unquoted = re.sub(rb'(?<!\\)"', b"", joined)
+    return _ESCAPE.sub(lambda found: _LETTERS.get(found[1], found[1]), unquoted)

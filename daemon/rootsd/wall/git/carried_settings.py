@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from rootsd.core.origins import address_of
 from rootsd.disk.git_settings import is_program
 
 Settings = Mapping[bytes, tuple[bytes, ...]]
@@ -38,13 +39,7 @@ _REMOTE_NAME = rb"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _SUBMODULE_NAME = rb"[A-Za-z0-9_.][A-Za-z0-9_.+/-]*"
 # What git-check-ref-format(1) forbids, and a leading hyphen.
 _NO_BRANCH = rb"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|^-|^/|/$|//|(?:^|/)\.|\.$|\.lock(?:/|$)|^@?$"
-_USER, _HOST = rb"(?:[A-Za-z0-9_][A-Za-z0-9._~+-]*%s@)?", rb"([A-Za-z0-9][A-Za-z0-9.-]*)"
 _PATH = rb"[A-Za-z0-9_.~@+][A-Za-z0-9_.~@+/-]*"
-_URL = (
-    rb"(https?|ssh|git)://" + _USER % rb"(?::[A-Za-z0-9._~+-]*)?" + _HOST + rb"(:[0-9]+)?"
-    rb"/(" + _PATH + rb")"
-)  # fmt: skip
-_SCP_LIKE = _USER % rb"" + _HOST + rb":/?(" + _PATH + rb")"
 _SECURE = frozenset((b"https", b"ssh"))
 
 
@@ -72,14 +67,6 @@ class Carried(NamedTuple):
 
     changes: Settings
     kept: tuple[bytes, ...]
-
-
-class Address(NamedTuple):
-    """Where a repository on another machine is. `owner` is the folder in which it lies there."""
-
-    scheme: bytes
-    host: bytes
-    owner: bytes
 
 
 def carry_over(versions: Versions) -> Carried:
@@ -131,25 +118,6 @@ def named_remotes(settings: Settings) -> Iterator[bytes]:
 def may_harm(key: bytes) -> bool:
     """Return whether git may run something because of a setting, or lead a push elsewhere."""
     return _section_of(key)[0] in _LEADING or is_program(key.decode("utf-8", "replace"))
-
-
-def address_of(url: bytes) -> Address | None:
-    """Return where a URL leads; None unless it is plain and leads to another machine.
-
-    A path is None, because a push runs the hooks of a repository that lies there. So is what git
-    hands to a helper (`::`), and what could be taken for an option.
-    """
-    if found := re.fullmatch(_URL, url):
-        scheme, host, port, path = found.groups()
-        host += port or b""
-    elif found := re.fullmatch(_SCP_LIKE, url):
-        scheme, (host, path) = b"ssh", found.groups()
-    else:
-        return None
-    parts = path.strip(b"/").split(b"/")
-    if any(part in (b"", b".", b"..") or part.startswith(b"-") for part in parts):
-        return None
-    return Address(scheme, host.lower(), b"/".join(parts[:-1]))
 
 
 def checkout_of_submodule(settings: Settings) -> bytes | None:
