@@ -37,7 +37,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.record import field_docs
-from rootsd.core.risks import FindingKind
+from rootsd.core.risks import FindingKind, RiskLimit
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.discovery.status import ParentState
 from rootsd.wall.kernel.daemon_rights import Confinement
@@ -49,7 +49,7 @@ _ENUMERATIONS: Mapping[str, type[Enum]] = {
         Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, ExposureKind, Extent,
         FindingKind, Guard,
         MountPolicy, NestedPolicy, ParentState, Presence, ProgramUse, ProjectGroup, ProjectKind,
-        RevokePolicy,
+        RevokePolicy, RiskLimit,
         Severity, Verdict, VerdictReason, WallEngine, Wired, WiringResult,
     )
 }  # fmt: skip

@@ -25,7 +25,7 @@ from rootsd.control.references import (
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.core.model import IncompleteReason, Lapse, LapseReason, Project, Ruling
+from rootsd.core.model import IncompleteReason, Inspection, Lapse, LapseReason, Project, Ruling
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
@@ -264,18 +264,26 @@ def cut(known: Project) -> Project:
 
 CUT = cut(at(SOURCES + b"/cut", project(7)))
 GONE = missing(at(SOURCES + b"/gone", approved(8)))
+CHANGED = at(SOURCES + b"/changed", approved(6))
+CHANGED = replace(
+    CHANGED,
+    observed=replace(CHANGED.observed, inspection=Inspection("", None, "", (("mcp", "1"),))),
+    ruling=replace(CHANGED.ruling, files=(), name="changed"),
+)
 SELECTED = [
-    API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT, GONE, missing(at(SOURCES + b"/no", denied(9))),
+    API, lapsed(WEB), TOOL, CHANGED, BLOCKED, ODD, CUT, GONE,
+    missing(at(SOURCES + b"/no", denied(9))),
 ]  # fmt: skip
 SELECTIONS: Mapping[Selection, list[Project]] = {
     Selection.ALL: SELECTED,
     Selection.NAMED: SELECTED,
     Selection.PENDING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
-    Selection.PUBLISHED: [TOOL],
+    Selection.PUBLISHED: [TOOL, CHANGED],
     Selection.MISSING: [GONE],
     Selection.UNPUBLISHABLE: [ODD],
     Selection.INCOMPLETE: [CUT],
+    Selection.CHANGED: [CHANGED],
 }
 
 

@@ -68,8 +68,8 @@ def _unlapsed(project: Project, _reason: object, _now: object) -> Project:
     return project
 
 
-def _no_deny_rule(all_rules: tuple[Rule, ...], path: bytes, verdict: Verdict) -> Rule | None:
-    return None if verdict is Verdict.DENIED else rules.first_match(all_rules, path, verdict)
+def _no_deny_rule(all_rules: tuple[Rule, ...], project: Project, verdict: Verdict) -> Rule | None:
+    return None if verdict is Verdict.DENIED else rules.first_match(all_rules, project, verdict)
 
 
 def _any_rule(*_: object) -> Rule:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.model import Rule, Verdict
+from rootsd.core.model import ObservedState, Project, ProjectKind, Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.rules import escape_pattern, first_match, matches, normalize_pattern
 from support.core_samples import ANN, NOW
@@ -15,7 +15,11 @@ from support.core_samples import ANN, NOW
 
 def _covers(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> bool:
     rule = Rule(1, normalize_pattern(pattern.encode()), verdict, ANN, NOW)
-    return first_match([rule], path.encode("utf-8", "surrogateescape"), verdict) is rule
+    return first_match([rule], _at(path.encode("utf-8", "surrogateescape")), verdict) is rule
+
+
+def _at(path: bytes) -> Project:
+    return Project(path, "r7k2", ObservedState(ProjectKind.GIT, None, NOW))
 
 
 @pytest.mark.parametrize(
@@ -71,10 +75,10 @@ def test_a_pattern_is_normalized() -> None:
 def test_the_first_rule_with_the_verdict_matches() -> None:
     patterns = [(b"/a", Verdict.DENIED), (b"/b", Verdict.APPROVED), (b"/", Verdict.APPROVED)]
     rules = [Rule(n, pattern, said, ANN, NOW) for n, (pattern, said) in enumerate(patterns)]
-    assert first_match(rules, b"/b/x", Verdict.APPROVED) == rules[1]
-    assert first_match(rules, b"/a/x", Verdict.APPROVED) == rules[2]
-    assert first_match(rules, b"/a/x", Verdict.DENIED) == rules[0]
-    assert first_match(rules, b"/b/x", Verdict.DENIED) is None
+    assert first_match(rules, _at(b"/b/x"), Verdict.APPROVED) == rules[1]
+    assert first_match(rules, _at(b"/a/x"), Verdict.APPROVED) == rules[2]
+    assert first_match(rules, _at(b"/a/x"), Verdict.DENIED) == rules[0]
+    assert first_match(rules, _at(b"/b/x"), Verdict.DENIED) is None
 
 
 def test_the_name_of_a_folder_cannot_make_matching_slow() -> None:

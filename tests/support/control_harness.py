@@ -10,9 +10,10 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from rootsd.config.schema import NotifyTable
+from rootsd.config.schema import ChangePolicy, NotifyTable
 from rootsd.control.daemon_parts import ScanStats, SeenBelow
 from rootsd.control.dispatch import Dispatcher
+from rootsd.control.inspector import Inspector
 from rootsd.control.project_reader import ProjectReader, Risks
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
 from rootsd.control.services import ControlServices
@@ -25,6 +26,7 @@ from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import (
     Actor,
+    Inspection,
     Parent,
     Project,
     ProjectKind,
@@ -69,6 +71,7 @@ from support.sample_decisions import NOON, PERSON
 CWD = "/home/ann/src"
 Confirmable = DecideRequest | TagRequest | AddRuleRequest | RemoveRuleRequest | UndoRequest
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
+ACCEPT = DecisionVerb.ACCEPT
 LINKS = {
     b"/home/ann/link": b"/home/ann/src/p1",
     b"/home/ann/odd-link": b"/home/ann/src/a[b]c",
@@ -237,10 +240,13 @@ class FakeRequestFeed(RootRequestQueue):
 
 
 class FakeProjectReader(ProjectReader):
-    """A reader that finds nothing, unless a test replaces its methods."""
+    """A reader that finds nothing, unless a test replaces its methods.
+
+    `seen` has what a look into projects finds.
+    """
 
     def __init__(self) -> None:
-        pass
+        self.seen: dict[bytes, Inspection | None] = {}
 
     async def facts(self, projects: Sequence[Project]) -> Sequence[ShownFacts | None]:
         return [None for _ in projects]
@@ -248,6 +254,12 @@ class FakeProjectReader(ProjectReader):
     async def risks(self, projects: Sequence[Project], seconds: float) -> Risks:
         del projects, seconds
         return {}
+
+    async def inspections(
+        self, projects: Sequence[Project], seconds: float
+    ) -> Mapping[bytes, Inspection | None]:
+        del projects, seconds
+        return self.seen
 
     async def origins(self, projects: Iterable[Project]) -> Mapping[bytes, str]:
         del projects
@@ -299,6 +311,13 @@ class ControlHarness:
         self.process_table = ProcessTable()
         self.guard = self.process_table.guard(self.world.ledger.note)
         self.reader = FakeProjectReader()
+        self.changed: list[str] = []
+        self.inspector = Inspector(
+            self.world.ledger,
+            self.reader,
+            lambda _, names: self.changed.extend(names),
+            ChangePolicy.TELL,
+        )
         archive = FakeEventStore(self.world.saver, lambda: self.events)
         self.services = ControlServices(
             ledger=self.world.ledger,
@@ -313,6 +332,7 @@ class ControlHarness:
             note_on=lambda _: None,
             requests=NO_SESSION_REQUESTS,
             reader=self.reader,
+            inspector=self.inspector,
             real_path=real_path,
             is_canonical=lambda _: False,
             state=b"/",

@@ -21,6 +21,7 @@ from rootsd.core.model import (
     Grant,
     Identity,
     IncompleteReason,
+    Inspection,
     Lapse,
     LapseReason,
     MountBinding,
@@ -31,6 +32,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
+from rootsd.core.risks import RiskLimit
 
 moments = st.datetimes(
     min_value=datetime(1900, 1, 1),  # noqa: DTZ001 - Hypothesis wants them naive here
@@ -64,6 +66,15 @@ identities = st.builds(
     git_born_ns=st.none() | st.integers(-(2**63), 2**63 - 1),
 )
 sinces = st.none() | st.integers(0, 2**63 - 1)
+# A file may have any name, also one that looks like a key of the text.
+files = st.lists(st.tuples(st.sampled_from(["name", '"name":"x"', "\udcff"]), names), max_size=3)
+inspections = st.builds(
+    Inspection,
+    state=names,
+    origin=st.none() | names,
+    risk=st.text(max_size=8),
+    files=files.map(tuple),
+)
 sightings = st.builds(
     ObservedState,
     kind=st.sampled_from(ProjectKind),
@@ -74,6 +85,7 @@ sightings = st.builds(
     incomplete=st.none() | st.sampled_from(IncompleteReason),
     main_checkout=st.none() | st.binary(max_size=16),
     named=st.booleans(),
+    inspection=st.none() | inspections,
 )
 expiries = st.builds(Expiry, moments, st.text(max_size=8), st.integers(0, 2**63 - 1))
 decisions = st.builds(
@@ -104,6 +116,7 @@ rulings = st.builds(
     tags=st.lists(names, max_size=3).map(tuple),
     origin=st.none() | st.text(max_size=16),
     by_person=st.booleans(),
+    files=st.none() | files.map(tuple),
 )
 rules = st.builds(
     Rule,
@@ -112,4 +125,6 @@ rules = st.builds(
     verdict=st.sampled_from([Verdict.APPROVED, Verdict.DENIED]),
     actor=actors,
     at=moments,
+    origin=st.none() | names,
+    risk=st.none() | st.sampled_from(RiskLimit),
 )

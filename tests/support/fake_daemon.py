@@ -177,7 +177,9 @@ def a_status(**changes: object) -> dict[str, Any]:
             parent_item(Parent(b"/src"), state="watching", projects=3)
         ],
         "counts": {"published": 2, "approved": 2, "waiting": 1, "unpublishable": 0, "denied": 0,
-                   "lapsed": 0, "lapsed_rules": 0, "incomplete": 0, "projects": 3},
+                   "lapsed": 0, "lapsed_rules": 0, "incomplete": 0, "changed": 0,
+                   "projects": 3},
+        "changed_files": [],
         "sessions": [
             {"id": "1f2e3d4c", "client": "claude-code", "pid": 99, "scope": [],
              "since": "2026-11-20T09:00:00Z", "until": None, "end": None, "given": [],

@@ -47,10 +47,12 @@ EVENTS = (
 )  # fmt: skip
 RULE = {
     "number": 3, "verdict": "approved", "pattern": "/home/ann/src/acme/**", "pattern_b64": None,
+    "origin": None, "risk": None,
     "covers": 2, "added_at": ALWAYS_NEW, "source": None,
 }  # fmt: skip
 POLICY_RULE = {
     "number": None, "verdict": "denied", "pattern": "/srv/\u202ecustomers", "pattern_b64": None,
+    "origin": None, "risk": None,
     "covers": 1, "added_at": None, "source": "/etc/rootsd/policy.toml, line 4",
 }  # fmt: skip
 VOICES = (

@@ -140,8 +140,18 @@ class SessionsTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 64
 
 
+class ChangePolicy(Enum):
+    """What happens to an approval when files that run by themselves change.
+
+    TELL: nothing, and rootsd tells you. PENDING: it lapses.
+    """
+
+    TELL = "tell"
+    PENDING = "pending"
+
+
 class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which programs may decide."""
+    """Which programs may decide, and what ends an approval."""
 
     guard: Annotated[
         Guard,
@@ -169,6 +179,16 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
             ["MY_AGENT=1"],
         ),
     ] = ()
+    on_change: Annotated[
+        ChangePolicy,
+        describe_key(
+            "What rootsd does when a file that runs by itself, or a file with secrets, is new or "
+            "changed in an approved project: say so (`tell`), or also end the approval "
+            "(`pending`).",
+            one_of(ChangePolicy),
+            ChangePolicy.PENDING.value,
+        ),
+    ] = ChangePolicy.TELL
 
 
 def _switch(description: str) -> Meta:
@@ -248,7 +268,10 @@ class ConfigTables(Struct, frozen=True, forbid_unknown_fields=True):
     ] = SessionsTable()
     approval: Annotated[
         ApprovalTable,
-        describe_key("Which programs may decide.", "a table that starts with [approval]"),
+        describe_key(
+            "Which programs may decide, and what ends an approval.",
+            "a table that starts with [approval]",
+        ),
     ] = ApprovalTable()
     confine: Annotated[
         ConfineTable,

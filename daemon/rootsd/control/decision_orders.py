@@ -18,9 +18,10 @@ from rootsd.control.selection import ProjectSelection, should_reinstate
 from rootsd.core.access import Access, stricter_access
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
-from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.errors import IdentityChanged
+from rootsd.core.encoding import changes_fingerprint, identity_fingerprint
+from rootsd.core.errors import IdentityChanged, UnknownProject
 from rootsd.core.inputs import (
+    Accept,
     Approve,
     ApproveRule,
     ConfirmedWorktree,
@@ -106,6 +107,9 @@ def orders_of(
                 if should_reinstate(request, project):
                     return Reinstate(path, approval, actor)
                 return approval
+            case DecisionVerb.ACCEPT:
+                seen = project.observed.inspection
+                return Accept(path, actor, () if seen is None else seen.files)
             case DecisionVerb.DENY:
                 return Deny(path, actor, path in facts.proposed)
             case DecisionVerb.FORGET:
@@ -147,6 +151,18 @@ def check_incomplete(request: DecideRequest, chosen: ProjectSelection) -> None:
         reason = project.observed.incomplete
         if reason is not None and project.path not in accepted:
             raise incomplete_error(project.path, reason)
+
+
+def check_changes_shown(request: DecideRequest, chosen: ProjectSelection) -> None:
+    """Raise IdentityChanged if the person was not shown the changed files as they are."""
+    for project in chosen.projects:
+        shown = safe_label(project.path, limit=None)
+        if not project.ruling.approves:
+            raise UnknownProject(f"{shown} is not approved", "rootsd review")
+        if changes_fingerprint(project) not in request.changes_shown:
+            raise IdentityChanged(
+                f"files of {shown} changed after you were shown them", "rootsd review --changed"
+            )
 
 
 def _confirmed_worktrees(
@@ -278,6 +294,8 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
             )
         case Reinstate():
             return False
+        case Accept():
+            return ruling.files == order.files
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():

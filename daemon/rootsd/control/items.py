@@ -14,10 +14,11 @@ from rootsd.core.decide import (
     inheritance_blocker,
     policy_refusal,
 )
-from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.encoding import changes_fingerprint, identity_fingerprint
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of, to_uri
+from rootsd.core.rules import why_uncovered
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import (
@@ -148,6 +149,9 @@ def project_items(
         item = _project_item(catalog, project, parents)
         if (session := catalog.session_bound.get(project.path)) is not None:
             item["session"] = session.label
+        if changed := project.changed_files:
+            item["changed"] = changed
+            item["changes"] = changes_fingerprint(project)
         item["origin"] = origin = origins.get(project.path)
         request_note = None
         if note_on is not None and is_open and obstacle is None:
@@ -252,8 +256,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
     judgment = catalog.judgments[project.path]
     match judgment.reason:
         case VerdictReason.UNDECIDED:  # first, because most projects of a long listing are
-            before = catalog.moved_from(project)
-            return None if before is None else f"moved from {_previous_state(catalog, before)}"
+            return _why_undecided(catalog, project)
         case VerdictReason.APPROVED if (
             session := catalog.session_bound.get(project.path)
         ) is not None:
@@ -270,7 +273,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
         ):
             return _verdict_of(catalog, judgment.reason, judgment.by)
         case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgment.by, int):
-            return f"{judgment.reason.value} {judgment.by}"
+            return f"{judgment.reason.value} {judgment.by}{conditions_of(catalog, judgment.by)}"
         case VerdictReason.LAPSED if (
             project.ruling.lapse is not None and not project.ruling.is_lapsed
         ):
@@ -279,6 +282,29 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
         case _:
             return None
+
+
+def _why_undecided(catalog: Catalog, project: Project) -> str | None:
+    before = catalog.moved_from(project)
+    if before is not None:
+        return f"moved from {_previous_state(catalog, before)}"
+    return "; ".join(uncovered_rules(catalog, project)) or None
+
+
+def conditions_of(catalog: Catalog, number: int) -> str:
+    """Return what a rule requires besides its pattern, in parentheses; else nothing."""
+    rule = next(each for each in catalog.rules if each.number == number)
+    found = [f"{key} {value}" for key in ("origin", "risk") if (value := getattr(rule, key))]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def uncovered_rules(catalog: Catalog, project: Project) -> list[str]:
+    """Return a sentence for each approve rule whose pattern matches, and that does not cover."""
+    return [
+        f"rule {rule.number} does not cover it: {why}"
+        for rule in catalog.rules
+        if rule.verdict is Verdict.APPROVED and (why := why_uncovered(rule, project))
+    ]
 
 
 def _verdict_of(catalog: Catalog, reason: VerdictReason, path: bytes) -> str:

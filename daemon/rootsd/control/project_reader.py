@@ -17,14 +17,16 @@ from typing import TypeVar
 import anyio
 from anyio import CapacityLimiter, to_thread
 
-from rootsd.core.model import Parent, Presence, Project, ProjectKind
+from rootsd.core.model import Inspection, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.client import Helper, NoAnswer
+from rootsd.helper.inspections import inspect
 from rootsd.helper.projects import (
     MAX_PROJECTS_PER_QUESTION,
     ProjectQuery,
     ask_facts,
+    ask_inspections,
     ask_last_commit,
     ask_risks,
     ask_tracking,
@@ -44,6 +46,7 @@ _HANG_S = 0.3
 _HANG_SHARE = 8
 # If the projects are many or hostile, those that are not read by then get no origin.
 _ORIGIN_SECONDS = 1.0
+_INSPECTED_AT_ONCE = 256  # most have not changed since the last look, so it takes 0.2 ms
 _ORIGIN_TIMEOUT_S = 2.0
 
 
@@ -85,21 +88,36 @@ class ProjectReader:
 
     async def risks(self, projects: Sequence[Project], seconds: float) -> Risks:
         """Return the risks that could be read within `seconds`, by path."""
-        parts = _parts(
-            [
-                ProjectQuery(project.path, project.observed.kind)
-                for project in projects
-                if _is_folder_there(project)
-            ]
-        )
+        parts = _parts([_short_query(each) for each in projects if _is_folder_there(each)])
+        return await self._read_all(parts, seconds, ask_risks, _risks_here)
+
+    async def inspections(
+        self, projects: Sequence[Project], seconds: float
+    ) -> Mapping[bytes, Inspection | None]:
+        """Return what a look into the projects finds within `seconds`, by path.
+
+        It is None where nothing has changed since the last look.
+        """
+        queries = [_short_query(each) for each in projects if _is_folder_there(each)]
+        parts = _parts(queries, _INSPECTED_AT_ONCE)
+        return await self._read_all(parts, seconds, ask_inspections, _inspections_here)
+
+    async def _read_all(
+        self,
+        parts: list[Sequence[ProjectQuery]],
+        seconds: float,
+        ask: Callable[[Helper, Sequence[ProjectQuery], float], list[T]],
+        here: Callable[[Sequence[ProjectQuery]], list[T]],
+    ) -> Mapping[bytes, T]:
+        """Return the answers of `ask` within `seconds`; without a helper, those of `here`."""
         parts.reverse()  # the first projects are read first
-        found: dict[bytes, CollectedRisks] = {}
+        found: dict[bytes, T] = {}
         end = time.monotonic() + seconds
         most = max(_HANG_S, seconds / _HANG_SHARE)
 
         async def read() -> None:
             await to_thread.run_sync(
-                self._read_risks, parts, end, most, found,
+                self._read_parts, parts, end, most, found, ask, here,
                 limiter=self._risks_threads, abandon_on_cancel=True,
             )  # fmt: skip
 
@@ -129,7 +147,7 @@ class ProjectReader:
             # Our own readers work without the helper, as long as the file systems respond.
             asked: list[CollectedFacts | None] = [
                 collect_facts(path, kind, ProjectFiles.changed(files))
-                for path, kind, files in queries
+                for path, kind, files, _ in queries
             ]
         else:
             asked = ask_facts(self._helper, queries)
@@ -144,12 +162,14 @@ class ProjectReader:
         tracking = TrackingFacts() if commit is None else ask_tracking(self._helper, path)
         return {**found.facts, "last_commit": commit, **tracking}
 
-    def _read_risks(
+    def _read_parts(
         self,
         parts: list[Sequence[ProjectQuery]],
         end: float,
         most: float,
-        found: dict[bytes, CollectedRisks],
+        found: dict[bytes, T],
+        ask: Callable[[Helper, Sequence[ProjectQuery], float], list[T]],
+        here: Callable[[Sequence[ProjectQuery]], list[T]],
     ) -> None:
         """Move projects from `parts`, which several threads share, to `found`."""
         while (left := end - time.monotonic()) > 0:
@@ -161,10 +181,10 @@ class ProjectReader:
             if not queries:
                 continue
             if self._helper.problem():
-                read = [collect_risks(queries[0].path, queries[0].kind)]
+                read = here(queries[:1])
             else:
                 try:
-                    read = ask_risks(self._helper, queries, min(left, most))
+                    read = ask(self._helper, queries, min(left, most))
                 except NoAnswer:
                     # One of several hangs its worker, so each gets its own.
                     parts += [[query] for query in reversed(queries) if len(queries) > 1]
@@ -190,9 +210,22 @@ def _is_folder_there(project: Project) -> bool:
     return seen.presence is Presence.PRESENT and seen.kind is not ProjectKind.URI
 
 
-def _parts(items: Sequence[T]) -> list[Sequence[T]]:
+def _risks_here(queries: Sequence[ProjectQuery]) -> list[CollectedRisks]:
+    return [collect_risks(each.path, each.kind) for each in queries]
+
+
+def _inspections_here(queries: Sequence[ProjectQuery]) -> list[Inspection | None]:
+    return [inspect(each.path, each.kind, each.state) for each in queries]
+
+
+def _short_query(project: Project) -> ProjectQuery:
+    seen = project.observed
+    state = "" if seen.inspection is None else seen.inspection.state
+    return ProjectQuery(project.path, seen.kind, state=state)
+
+
+def _parts(items: Sequence[T], size: int = MAX_PROJECTS_PER_QUESTION) -> list[Sequence[T]]:
     """Return the items in parts, each small enough for one question."""
-    size = MAX_PROJECTS_PER_QUESTION
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 

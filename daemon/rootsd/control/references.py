@@ -24,7 +24,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.labels import safe_label, text_of_label
-from rootsd.core.model import Presence, Project
+from rootsd.core.model import Presence, Project, Verdict
 from rootsd.core.names import ID_SEPARATOR
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import looks_like_uri, path_of_file_uri
@@ -85,6 +85,9 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
         case Selection.MISSING:
             is_missing = project.observed.presence is Presence.MISSING
             return is_missing and not is_denied_by_person(project)
+        case Selection.CHANGED:
+            is_approved = catalog.judgments[project.path].verdict is Verdict.APPROVED
+            return is_approved and bool(project.changed_files)
         case Selection.ALL | Selection.NAMED:
             return True
 

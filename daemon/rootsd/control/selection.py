@@ -84,7 +84,8 @@ class ProjectSelection(Struct, frozen=True):
         unchanged, warnings = [], [*self.warnings]
         for project in self.projects:
             known = now.projects.get(project.path)
-            if known is not None and known.observed == project.observed:
+            seen = replace(project.observed, inspection=None)
+            if known is not None and replace(known.observed, inspection=None) == seen:
                 unchanged.append(project)
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))

@@ -14,6 +14,7 @@ from msgspec import Struct
 from rootsd.control.confirmation import ConfirmationGate
 from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.guard import CommandGuard
+from rootsd.control.inspector import Inspector
 from rootsd.control.items import NoteForPath
 from rootsd.control.project_reader import ProjectReader
 from rootsd.control.routes import Route
@@ -45,6 +46,7 @@ class ControlServices(Struct, frozen=True, kw_only=True):
     note_on: NoteForPath
     requests: SessionRequests
     reader: ProjectReader
+    inspector: Inspector
     real_path: Callable[[str, str], bytes]
     is_canonical: Callable[[bytes], bool]
     state: bytes

@@ -24,6 +24,8 @@ class ChangeVerb(StrEnum):
     GRANTED = "granted"
     WITHDRAWN = "withdrawn"
     LAPSED = "lapsed"
+    NOTED = "files noted"
+    ACCEPTED = "changes accepted"
     RULE_ADDED = "rule added"
     RULE_REMOVED = "rule removed"
     GUARD_SET = "guard set"

@@ -212,7 +212,7 @@ def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
             if folder in context.denied:
                 yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
                 break  # report the nearest denied folder
-    rule = first_match(context.rules, project.path, Verdict.DENIED)
+    rule = first_match(context.rules, project, Verdict.DENIED)
     if rule is not None:
         yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
 
@@ -377,7 +377,7 @@ def approved_since_ns(
 
 def approving_rule(project: Project, context: DecisionContext) -> Rule | None:
     """Return the approve rule that covers `project`, or None."""
-    return first_match(context.rules, project.path, Verdict.APPROVED)
+    return first_match(context.rules, project, Verdict.APPROVED)
 
 
 def _covers(approved: Identity | None, observed: ObservedState) -> bool:

@@ -21,7 +21,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from rootsd.core.guard import Guard
-from rootsd.core.model import Actor, Identity, ProjectKind, Ruling
+from rootsd.core.model import Actor, Identity, Project, ProjectKind, Ruling
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.record import BadRecord
 
@@ -245,6 +245,12 @@ _FILE_SYSTEM = _Codec(bytes.hex, lambda value, key: _shared_bytes(_from_hex(valu
 _MAKERS: dict[Any, Callable[..., Any]] = {Actor: lru_cache(maxsize=_INTERNED_VALUES)(Actor)}
 
 _FINGERPRINT_LENGTH = 32
+
+
+def changes_fingerprint(project: Project) -> str:
+    """Return a short text for the files that the last look into a project found."""
+    files = () if project.observed.inspection is None else project.observed.inspection.files
+    return hashlib.sha256(repr(files).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
 
 
 def identity_fingerprint(identity: Identity | None) -> str:

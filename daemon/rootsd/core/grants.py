@@ -49,7 +49,9 @@ def derive_grants(
             if grant is not None:
                 by_person = path in confirmed or project.ruling.by_person
                 named = replace(project.ruling, name=judged.name_of(project), by_person=by_person)
-                yield replace(project, ruling=_with_grant(named, grant))
+                seen = project.observed.inspection
+                files = None if seen is None else seen.files
+                yield replace(project, ruling=_with_grant(named, grant, files))
 
 
 def approval_start_ns(worktrees: Iterable[Project | None], now: datetime) -> int | None:
@@ -73,18 +75,19 @@ def _can_be_granted(project: Project, judged: Catalog) -> bool:
         and seen.hazard is None
         and seen.identity is not None
         and seen.identity.same_as(seen.identity)  # otherwise the grant would never count
-        and not _may_have_been_revoked(project)
+        and not _needs_person(project)
         and judged.places.why_no_root(project.path) is None
     )
 
 
-def _may_have_been_revoked(project: Project) -> bool:
-    """Return whether the store may have lost a denial of `project` with the end of its history.
+def _needs_person(project: Project) -> bool:
+    """Return whether only a person may approve `project` again.
 
-    Then only a person may approve the project again.
+    The store may have lost a denial of it with the end of its history, or its files changed.
     """
     lapse = project.ruling.lapse
-    return lapse is not None and lapse.reason is LapseReason.STORE_RESTORED
+    person_only = (LapseReason.STORE_RESTORED, LapseReason.CHANGED)
+    return lapse is not None and lapse.reason in person_only
 
 
 def _grant_for(
@@ -112,6 +115,6 @@ def _grant_for(
     return None
 
 
-def _with_grant(ruling: Ruling, grant: Grant) -> Ruling:
+def _with_grant(ruling: Ruling, grant: Grant, files: tuple[tuple[str, str], ...] | None) -> Ruling:
     kept = tuple(each for each in ruling.grants if each.actor.kind is not grant.actor.kind)
-    return replace(ruling, grants=(*kept, grant), lapse=None)
+    return replace(ruling, grants=(*kept, grant), lapse=None, files=files)

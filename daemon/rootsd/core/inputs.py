@@ -13,6 +13,7 @@ from rootsd.core.model import (
     Expiry,
     Identity,
     IncompleteReason,
+    Inspection,
     LapseReason,
     ProjectKind,
     Rule,
@@ -20,6 +21,7 @@ from rootsd.core.model import (
     SessionKey,
     Verdict,
 )
+from rootsd.core.risks import RiskLimit
 
 
 class ProjectObserved(Struct, frozen=True):
@@ -69,6 +71,18 @@ class ProjectUnsafe(Struct, frozen=True):
     reason: LapseReason
 
 
+class ProjectInspected(Struct, frozen=True):
+    """A look into the project at `path`, when it had this identity, found this.
+
+    `lapse` is set if the approval lapses when a file that runs by itself has changed.
+    """
+
+    path: bytes
+    identity: Identity | None
+    inspection: Inspection
+    lapse: LapseReason | None = None
+
+
 class ApprovalExpired(Struct, frozen=True):
     """The approval of `path` that has the end `expires` is over."""
 
@@ -91,7 +105,7 @@ class PolicyRuleEnded(Struct, frozen=True):
 
 
 Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
-InputEvent = Observation | ApprovalExpired | SessionEnded | PolicyRuleEnded
+InputEvent = Observation | ProjectInspected | ApprovalExpired | SessionEnded | PolicyRuleEnded
 
 
 class ConfirmedWorktree(Struct, frozen=True):
@@ -165,6 +179,14 @@ class Forget(Struct, frozen=True):
     actor: Actor
 
 
+class Accept(Struct, frozen=True):
+    """Accept the files that changed since the approval of `path`, as the person saw them."""
+
+    path: bytes
+    actor: Actor
+    files: tuple[tuple[str, str], ...]
+
+
 class Rename(Struct, frozen=True):
     """Give the project the name `name`, whether it is published now or later."""
 
@@ -195,11 +217,16 @@ class Restore(Struct, frozen=True):
 
 
 class AddRule(Struct, frozen=True):
-    """Add a rule, which gets a number. `verdict` is APPROVED or DENIED."""
+    """Add a rule, which gets a number. `verdict` is APPROVED or DENIED.
+
+    `origin` and `risk` are those of a `Rule`.
+    """
 
     pattern: bytes
     verdict: Verdict
     actor: Actor
+    origin: str | None = None
+    risk: RiskLimit | None = None
 
 
 class RemoveRule(Struct, frozen=True):
@@ -227,7 +254,7 @@ class RestoreRule(Struct, frozen=True):
     actor: Actor
 
 
-VerdictOrder = Approve | Reinstate | Deny | Forget
+VerdictOrder = Approve | Reinstate | Accept | Deny | Forget
 ProjectOrder = VerdictOrder | Rename | Retag | Restore
 RuleOrder = AddRule | RemoveRule | ApproveRule | RestoreRule
 Order = ProjectOrder | RuleOrder

@@ -20,6 +20,7 @@ from msgspec import Struct
 from rootsd.core.access import Access
 from rootsd.core.paths import text_of, to_uri
 from rootsd.core.project_kind import ProjectKind as ProjectKind  # noqa: PLC0414 - part of the model
+from rootsd.core.risks import RiskLimit
 
 
 class Focus(Struct, frozen=True):
@@ -113,6 +114,7 @@ class LapseReason(StrEnum):
     """Only a hazard: an approval does not lapse, because the policy may change."""
     OTHER_OWNER = "it belongs to another user"
     """Only a hazard: an approval does not lapse, because the owner may come back."""
+    CHANGED = "files that run by themselves changed"
 
 
 class ActorKind(StrEnum):
@@ -258,6 +260,22 @@ def has_lost_git(identity: Identity | None) -> bool:
     return identity is not None and identity.git is GitEntry.FILE and identity.git_target is None
 
 
+class Inspection(Struct, frozen=True):
+    """What a look into a project found: its risks, and the address that it claims.
+
+    * `state`: a text that changes with the names and the times of what the look reads.
+    * `origin`: the claimed place; see `rootsd.core.origins`.
+    * `risk`: the risks in words; empty if there are none.
+    * `files`: each file that runs by itself, or looks like one with secrets, with a text that
+      changes with its content. For a secret, it is the name that counts.
+    """
+
+    state: str
+    origin: str | None
+    risk: str
+    files: tuple[tuple[str, str], ...]
+
+
 class ObservedState(Struct, frozen=True):
     """The result of the last observation of a project on the disk.
 
@@ -267,6 +285,7 @@ class ObservedState(Struct, frozen=True):
     * `hazard`: set if the folder may not be published now, for example because others can write to
       a folder above it.
     * `named`: whether a person named the folder as a project. It then needs no marker.
+    * `inspection`: the last look into it, if there was one: it is approved, or a rule needs it.
     """
 
     kind: ProjectKind
@@ -278,6 +297,7 @@ class ObservedState(Struct, frozen=True):
     main_checkout: bytes | None = None
     hazard: LapseReason | None = None
     named: bool = False
+    inspection: Inspection | None = None
 
 
 class Expiry(Struct, frozen=True):
@@ -372,6 +392,8 @@ class Ruling(Struct, frozen=True):
     project. It helps people to recognize the project. No decision depends on it, because the
     author of the project chose it. `by_person` says whether a person ever approved, denied,
     confirmed, or renamed this very project. If nobody did, a worktree that is gone is not kept.
+    `files` are those of the inspection that the approval was based on, or that a person accepted
+    later. It is None until there was one.
     """
 
     decision: Decision | None = None
@@ -382,6 +404,7 @@ class Ruling(Struct, frozen=True):
     kept_access: Access = Access.READ_WRITE
     origin: str | None = None
     by_person: bool = False
+    files: tuple[tuple[str, str], ...] | None = None
 
     @property
     def access(self) -> Access:
@@ -416,11 +439,24 @@ class Project(Struct, frozen=True):
     observed: ObservedState
     ruling: Ruling = UNDECIDED
 
+    @property
+    def changed_files(self) -> dict[str, str]:
+        """Return the files that are new or changed since the approval, each with that word."""
+        if self.ruling.files is None or self.observed.inspection is None:
+            return {}
+        known = dict(self.ruling.files)
+        return {
+            path: "changed" if path in known else "new"
+            for path, content in self.observed.inspection.files
+            if known.get(path) != content
+        }
+
 
 class Rule(Struct, frozen=True):
     """A verdict for all paths that match `pattern`; see `rootsd.core.rules`.
 
-    A lapsed approve rule has the verdict PENDING and decides nothing.
+    A lapsed approve rule has the verdict PENDING and decides nothing. With an `origin` or a
+    `risk`, an approve rule covers only projects whose last inspection fits.
     """
 
     number: int
@@ -428,6 +464,8 @@ class Rule(Struct, frozen=True):
     verdict: Verdict
     actor: Actor
     at: datetime
+    origin: str | None = None
+    risk: RiskLimit | None = None
 
 
 class PublishedRoot(Struct, frozen=True):

@@ -28,6 +28,7 @@ from rootsd.core.decide import (
 from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPlace
 from rootsd.core.grants import approval_start_ns, derive_grants
 from rootsd.core.inputs import (
+    Accept,
     AddRule,
     ApprovalExpired,
     Approve,
@@ -39,6 +40,7 @@ from rootsd.core.inputs import (
     InputEvent,
     PolicyRuleEnded,
     ProjectGone,
+    ProjectInspected,
     ProjectObserved,
     ProjectOrder,
     ProjectUnreachable,
@@ -140,6 +142,7 @@ class _PlanBuilder:
                 | ProjectGone()
                 | ProjectUnreachable()
                 | ProjectUnsafe()
+                | ProjectInspected()
                 | ApprovalExpired()
                 | SessionEnded()
             ):
@@ -160,6 +163,8 @@ class _PlanBuilder:
                 self._confirmed.add(event.path)
                 self._step(event, ChangeVerb.APPROVED, event.actor)
                 self._approvals[event.path] = None
+            case Accept():
+                self._step(event, ChangeVerb.ACCEPTED, event.actor)
             case Deny():
                 self._step(event, ChangeVerb.DENIED, event.actor)
                 self._overrule(event.path)
@@ -219,7 +224,8 @@ class _PlanBuilder:
                 verb = ChangeVerb.WITHDRAWN
                 actor = before.ruling.grants[-1].actor if before.ruling.grants else None
             elif after is not None and before.ruling != after.ruling:
-                verb = ChangeVerb.LAPSED
+                is_first_look = before.ruling.files != after.ruling.files
+                verb = ChangeVerb.NOTED if is_first_look else ChangeVerb.LAPSED
         self._put(event.path, after, verb, actor)
 
     def _id_for(self, path: bytes) -> str:

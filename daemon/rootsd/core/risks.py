@@ -47,6 +47,12 @@ class Risk(StrEnum):
     """The git data is in another place and does not link back."""
 
 
+class RiskLimit(StrEnum):
+    """The risks that an approve rule accepts."""
+
+    NONE = "none"
+
+
 _RISKS: Mapping[str, Risk] = MappingProxyType(
     {
         FindingKind.EXECUTED: Risk.RUNS_CODE,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rootsd.core.changes import ChangeVerb, RuleChange
 from rootsd.core.errors import UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule, RestoreRule, RuleOrder
-from rootsd.core.model import Rule, Verdict
+from rootsd.core.model import Project, Rule, Verdict
 from rootsd.core.paths import PathError, normalize_path, text_of
 
 _ANY_DEPTH = b"**"
@@ -27,12 +27,42 @@ _SPECIAL = re.compile(rb"[*?\[]")
 _RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
-def first_match(rules: Iterable[Rule], path: bytes, verdict: Verdict) -> Rule | None:
-    """Return the first rule with `verdict` that matches `path` or a folder above it, or None."""
+def first_match(rules: Iterable[Rule], project: Project, verdict: Verdict) -> Rule | None:
+    """Return the first rule with `verdict` that covers `project`, or None."""
     for rule in rules:
-        if rule.verdict is verdict and matches(rule.pattern, path):
+        if rule.verdict is verdict and why_uncovered(rule, project) is None:
             return rule
     return None
+
+
+def why_uncovered(rule: Rule, project: Project) -> str | None:
+    """Return why a rule does not cover a project, as a clause, or None if it does.
+
+    The clause is empty if its path does not match. Origin and risks are those of the last look.
+    """
+    if not matches(rule.pattern, project.path):
+        return ""
+    if rule.origin is None and rule.risk is None:
+        return None
+    seen = project.observed.inspection
+    if seen is None:
+        return "rootsd has not looked into the project yet"
+    if rule.origin is not None:
+        if seen.origin is None:
+            return "its .git/config does not name one plain address as its origin"
+        if not matches(b"/" + rule.origin.encode(), b"/" + seen.origin.encode()):
+            return f"its origin is {seen.origin}"
+    return f"it has risks ({seen.risk})" if rule.risk is not None and seen.risk else None
+
+
+def needs_inspection(rules: Iterable[Rule], project: Project) -> bool:
+    """Return whether an approve rule for the path of `project` names an origin or a risk."""
+    return any(
+        rule.verdict is Verdict.APPROVED
+        and (rule.origin is not None or rule.risk is not None)
+        and matches(rule.pattern, project.path)
+        for rule in rules
+    )
 
 
 def matches(pattern: bytes, path: bytes) -> bool:
@@ -133,7 +163,8 @@ def rule_change(
     match order:
         case AddRule(actor=actor):
             pattern = normalize_pattern(order.pattern)
-            rule = Rule(next_rule, pattern, order.verdict, actor, now)
+            conditions = order.origin, order.risk
+            rule = Rule(next_rule, pattern, order.verdict, actor, now, *conditions)
             return RuleChange(next_rule, None, rule, ChangeVerb.RULE_ADDED, actor)
         case RemoveRule(number=number, actor=actor):
             return RuleChange(number, _known(rules, number), None, ChangeVerb.RULE_REMOVED, actor)

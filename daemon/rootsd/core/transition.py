@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rootsd.core.access import Access
 from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
+    Accept,
     ApprovalExpired,
     Approve,
     Deny,
@@ -22,6 +23,7 @@ from rootsd.core.inputs import (
     InputEvent,
     PolicyRuleEnded,
     ProjectGone,
+    ProjectInspected,
     ProjectObserved,
     ProjectOrder,
     ProjectUnreachable,
@@ -65,7 +67,9 @@ _HAZARDS = {
     LapseReason.SESSION_ENDED: "its approval ended with a session",
     LapseReason.POLICY: "the policy refuses it",
     LapseReason.OTHER_OWNER: "it belongs to another user",
+    LapseReason.CHANGED: "files that run by themselves changed",
 }
+_EventOfKnown = ProjectUnsafe | ProjectInspected | ApprovalExpired | SessionEnded | PolicyRuleEnded
 _ONLY_HAZARDS = (LapseReason.POLICY, LapseReason.OTHER_OWNER)
 
 
@@ -89,16 +93,32 @@ def apply_input(
             return _absent(project, Presence.MISSING, now)
         case ProjectUnreachable():
             return _absent(project, Presence.SUSPENDED, now)
-        case ProjectUnsafe():
-            return _hazardous(project, event, now) if project else None
-        case ApprovalExpired():
-            return _expired(project, event, now) if project else None
-        case SessionEnded():
-            return _after_session(project, event, now) if project else None
-        case PolicyRuleEnded():
-            return _without_policy_grant(project) if project else None
+        case (
+            ProjectUnsafe()
+            | ProjectInspected()
+            | ApprovalExpired()
+            | SessionEnded()
+            | PolicyRuleEnded()
+        ):
+            return _after_event(project, event, now) if project else None
         case _:
             return _ordered(_known(project, event), event, now)
+
+
+def _after_event(project: Project, event: _EventOfKnown, now: datetime) -> Project:
+    match event:
+        case ProjectUnsafe():
+            return _hazardous(project, event, now)
+        case ProjectInspected():
+            return _inspected(project, event, now)
+        case ApprovalExpired():
+            return _expired(project, event, now)
+        case SessionEnded():
+            return _after_session(project, event, now)
+        case PolicyRuleEnded():
+            return _without_policy_grant(project)
+        case _:
+            assert_never(event)
 
 
 def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | None:
@@ -107,6 +127,8 @@ def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | 
             return _approved(project, order, now)
         case Reinstate():
             return _reinstated(project, order)
+        case Accept():
+            return _accepted(project, order)
         case Deny():
             return _denied(project, order, now)
         case Forget():
@@ -141,7 +163,7 @@ def _after_observation(
         return Project(path=event.path, id=new_id, observed=seen)
     old = project.observed
     if old.identity == seen.identity or _is_same(old.identity, seen.identity):
-        seen = replace(seen, first_seen=old.first_seen)
+        seen = replace(seen, first_seen=old.first_seen, inspection=old.inspection)
     if (reason := _why_lapsed(project, seen)) is not None:
         project = _lapsed(project, reason, now)
     elif seen.identity is not None:
@@ -209,6 +231,28 @@ def has_stable_identity(identity: Identity | None) -> bool:
     The result is True for None, which means that there is no folder, or none was observed.
     """
     return identity is None or identity.same_as(identity)
+
+
+def _inspected(project: Project, event: ProjectInspected, now: datetime) -> Project:
+    """Return the project after a look into it. The first one is what its approval is based on."""
+    if project.observed.identity != event.identity:  # another folder is there by now
+        return project
+    seen = replace(project, observed=replace(project.observed, inspection=event.inspection))
+    if seen.ruling.files is None and seen.ruling.approves:
+        return replace(seen, ruling=replace(seen.ruling, files=event.inspection.files))
+    if event.lapse is not None and seen.changed_files:
+        return _lapsed(seen, event.lapse, now)
+    return seen
+
+
+def _accepted(project: Project, order: Accept) -> Project:
+    inspection = project.observed.inspection
+    if inspection is None or inspection.files != order.files:
+        shown = safe_label(project.path, limit=None)
+        raise IdentityChanged(
+            f"the files of {shown} are not those that you were shown", "rootsd review --changed"
+        )
+    return replace(project, ruling=replace(project.ruling, files=order.files))
 
 
 def _is_only_proposed(project: Project) -> bool:
@@ -355,14 +399,21 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             tags=tuple(sorted({*project.ruling.tags, *order.tags})),
             origin=order.origin,
             by_person=True,
+            files=_files_of(project),
         ),
     )
+
+
+def _files_of(project: Project) -> tuple[tuple[str, str], ...] | None:
+    seen = project.observed.inspection
+    return None if seen is None else seen.files
 
 
 def _reinstated(project: Project, order: Reinstate) -> Project:
     """Return the project as pending, without its lapse. Its name, tags, and access stay."""
     _check_approvable(project, order.approval.identity, order.approval.incomplete)
-    return replace(project, ruling=replace(project.ruling, lapse=None, by_person=True))
+    ruling = replace(project.ruling, lapse=None, by_person=True, files=_files_of(project))
+    return replace(project, ruling=ruling)
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:

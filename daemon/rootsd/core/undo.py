@@ -158,7 +158,7 @@ def _check_is_order(target: HistoryEvent) -> None:
 
 
 def _drop_grants(stack: list[HistoryEvent]) -> None:
-    while stack and stack[-1].verb is ChangeVerb.GRANTED:
+    while stack and stack[-1].verb in (ChangeVerb.GRANTED, ChangeVerb.NOTED):
         stack.pop()
 
 

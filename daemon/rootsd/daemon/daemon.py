@@ -28,6 +28,7 @@ from rootsd.control.attempts import (
 )
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import CommandGuard
+from rootsd.control.inspector import Inspector
 from rootsd.control.process_view import ProcessView
 from rootsd.control.project_reader import ProjectReader
 from rootsd.control.references import real_path
@@ -155,14 +156,11 @@ class Daemon:
         )
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
+        self._reader = ProjectReader(helper, self._discovery.parents, self._hung_mounts.responds)
         self._changes = ChangeSignal()
         self._root_requests = self._make_root_requests()
-        self._notifier = PendingNotifier(
-            self._ledger,
-            self._root_requests,
-            settings=configuration.config.notify,
-            show=this_desktop().show,
-        )
+        self._notifier = self._make_notifier(configuration.config)
+        self._inspector = self._make_inspector(configuration.config)
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
         self._session_log = SessionLog(self._session_store, utc_now)
         self._sessions = SessionRegistry(self._session_log, utc_now, self._changes)
@@ -211,6 +209,18 @@ class Daemon:
             self._folder_safety(),
         )
 
+    def _make_notifier(self, config: Config) -> PendingNotifier:
+        return PendingNotifier(
+            self._ledger, self._root_requests, settings=config.notify, show=this_desktop().show
+        )
+
+    def _make_inspector(self, config: Config) -> Inspector:
+        inspector = Inspector(
+            self._ledger, self._reader, self._notifier.on_changed, config.approval.on_change
+        )
+        self._discovery.on_observed = inspector.note
+        return inspector
+
     def _make_root_requests(self) -> RootRequestQueue:
         return RootRequestQueue(
             self._ledger,
@@ -256,9 +266,8 @@ class Daemon:
                 self._session_tracker.track,
                 self._wardens.sessions,
             ),
-            reader=ProjectReader(
-                self._helper, self._discovery.parents, self._hung_mounts.responds
-            ),
+            reader=self._reader,
+            inspector=self._inspector,
             real_path=partial(real_path, resolve=self._hung_mounts.real_path),
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(self._state),
@@ -353,6 +362,7 @@ class Daemon:
             group.start_soon(self._session_log.run)
             group.start_soon(PromptFile(self._ledger, lambda: listening.folder).keep)
             group.start_soon(self._notifier.keep_reporting)
+            group.start_soon(self._inspector.keep_looking, self._discovery.first_scan)
             group.start_soon(self._guard.keep_recording_hosts)
             self._view.admission = AdmissionControl(
                 listening.mcp, listening.control, config.sessions
@@ -395,6 +405,7 @@ class Daemon:
         await self._ledger.set_places(config.with_configured_places(self._places))
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
+        self._inspector.policy = config.approval.on_change
         self._notifier.configure(config.notify)
         if self._view.admission:
             self._view.admission.cap(config.sessions)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from pathlib import Path
@@ -77,6 +77,7 @@ class DiscoveryAdapter:
         hung_mounts: HungMountDetector,
         safety: FolderSafety,
     ) -> None:
+        self.on_observed: Callable[[Iterable[bytes]], None] = lambda _: None
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
         self._discovery = Discovery(
@@ -131,7 +132,9 @@ class DiscoveryAdapter:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
-                await self._ledger.apply_events(self._next_batch())
+                batch = self._next_batch()
+                await self._ledger.apply_events(batch)
+                self.on_observed([each.path for each in batch])
                 # This may not yield. Other tasks would have to wait until after the last batch.
                 await lowlevel.checkpoint()
             self._idle.set()

@@ -85,7 +85,10 @@ class PendingNotifier:
         self._wake.set()
 
     def on_changed(self, program: str, names: Sequence[str]) -> None:
-        """Notify the person soon that a program has changed files that run outside."""
+        """Notify the person soon of changed files that run by themselves.
+
+        `program` is the one behind the wall that changed them, or empty if nobody knows.
+        """
         if program in self._changes or len(self._changes) < _MAX_REQUESTS:
             known = self._changes.setdefault(program, {})
             known.update(dict.fromkeys(names[: _MAX_CHANGES - len(known)]))
@@ -233,8 +236,11 @@ def _is_no_hook(name: str) -> bool:
 
 
 def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
-    """Return the notification that a program has changed files that run outside."""
+    """Return the notification that files have changed, by a program or by whoever."""
     shown = first_of([safe_label(name, _TEXT_LIMIT) for name in names], _MAX_LINES)
+    if not program:
+        line = f"changed since you approved: {shown}; rootsd review --changed"
+        return DesktopNotification("Files that run by themselves have changed", (line,))
     who = safe_label(program, _NAME_LIMIT)
     line = f"changed by {who} and run outside: {shown}; rootsd review --changed"
     return DesktopNotification("Files that run outside have changed", (line,))

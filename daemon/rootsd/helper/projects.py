@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.model import Inspection, ProjectKind
 from rootsd.helper.client import Helper, NoAnswer, ask_typed
 from rootsd.helper.protocol import HelperTask
 from rootsd.vcs.facts import CollectedFacts, CollectedRisks
@@ -28,12 +28,14 @@ RISKS_SOFT_S = 0.1
 class ProjectQuery(NamedTuple):
     """A project to collect facts about.
 
-    `project_files` are the configured changes to the built-in list of project files.
+    `project_files` are the configured changes to the built-in list of project files. `state` is
+    that of its last inspection.
     """
 
     path: bytes
     kind: ProjectKind
     project_files: tuple[bytes, ...] = ()
+    state: str = ""
 
 
 def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[CollectedFacts | None]:
@@ -60,6 +62,16 @@ def ask_risks(
     Raises NoAnswer.
     """
     return ask_typed(helper, HelperTask.RISKS, projects, seconds, list[CollectedRisks])
+
+
+def ask_inspections(
+    helper: Helper, projects: Sequence[ProjectQuery], seconds: float
+) -> list[Inspection | None]:
+    """Return what a look into the first of these projects finds, in order, as `ask_risks` does.
+
+    It is None where nothing has changed since the `state` of the query. Raises NoAnswer.
+    """
+    return ask_typed(helper, HelperTask.INSPECTIONS, projects, seconds, list[Inspection | None])
 
 
 def ask_last_commit(helper: Helper, path: bytes) -> LastCommitItem | None:

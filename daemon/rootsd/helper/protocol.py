@@ -40,6 +40,7 @@ class HelperTask(IntEnum):
     TRACKING = 6
     RISKS = 7
     FOLDERS_OF_TOOLS = 8
+    INSPECTIONS = 9
 
 
 class WorkerAccess(Enum):
@@ -82,6 +83,9 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
     ),
     HelperTask.RISKS: TaskSpec(
         "rootsd.helper.project_facts:answer_risks", WorkerAccess.FILES, max_workers=2
+    ),
+    HelperTask.INSPECTIONS: TaskSpec(
+        "rootsd.helper.project_facts:answer_inspections", WorkerAccess.FILES, max_workers=2
     ),
     HelperTask.LAST_COMMIT: TaskSpec(
         "rootsd.helper.project_facts:answer_last_commit",

@@ -50,6 +50,7 @@ def _narrows(change: Change) -> bool:
                 ChangeVerb.OBSERVED,
                 ChangeVerb.DENIED,
                 ChangeVerb.LAPSED,
+                ChangeVerb.NOTED,
                 ChangeVerb.WITHDRAWN,
             )
 

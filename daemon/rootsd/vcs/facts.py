@@ -100,7 +100,7 @@ def find_executed(top: bytes, settings: bytes, hooks: bytes | None) -> Iterator[
             yield _finding(FindingKind.EXECUTED, name)
     for setting in sorted({name[:_MAX_SETTING] for name, _ in program_settings(settings)}):
         yield _finding(FindingKind.EXECUTED, b".git/config", setting)
-    for name in _hooks_in(hooks) if hooks is not None else ():
+    for name in hooks_in(hooks) if hooks is not None else ():
         yield _finding(FindingKind.EXECUTED, b".git/hooks/" + name)
 
 
@@ -157,7 +157,8 @@ def _add_nested(path: bytes, names: set[bytes], found: ContentScan, files: Proje
         found.add(_finding(FindingKind.NESTED, path, kind.value))
 
 
-def _hooks_in(folder: bytes) -> list[bytes]:
+def hooks_in(folder: bytes) -> list[bytes]:
+    """Return the names in a folder of hooks that git runs, sorted. Raises nothing."""
     try:
         with os.scandir(folder) as listing:
             return sorted(
@@ -287,14 +288,15 @@ def find_secrets(top: bytes) -> tuple[list[FindingItem], bool]:
                     if not entry.is_dir(follow_symlinks=False):
                         if is_secret_name(entry.name):
                             found.append(entry.path[len(top) + 1 :])
-                    elif folder is top and _is_entered(entry, device):
+                    elif folder is top and is_entered(entry, device):
                         folders.append(entry.path)
         except OSError:
             is_whole = False
     return [_finding(FindingKind.SENSITIVE, path) for path in sorted(found)], is_whole
 
 
-def _is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
+def is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
+    """Return whether a listing of risks reads this folder of a project on the file system."""
     if entry.name in SKIPPED_NAMES | VCS_NAMES:
         return False
     try:

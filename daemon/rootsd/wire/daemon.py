@@ -166,9 +166,11 @@ class StatusResult(Answer):
     """The parents."""
     counts: dict[str, int]
     """Numbers of projects, and of lapsed rules: `published`, `approved`, `waiting` (those that
-    `rootsd pending` lists), `unpublishable`, `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and
-    `projects`.
+    `rootsd pending` lists), `unpublishable`, `denied`, `lapsed`, `lapsed_rules`, `incomplete`,
+    `changed` (those that `rootsd review --changed` lists), and `projects`.
     """
+    changed_files: list[str]
+    """Which files are new or changed since the approval, one text each for the first projects."""
     sessions: list[SessionItem]
     """The open MCP sessions, each with the roots that it got last."""
     confined: list[ConfinedProgramItem]

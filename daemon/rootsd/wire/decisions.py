@@ -13,6 +13,7 @@ from rootsd.core.access import Access
 from rootsd.core.model import (
     Verdict,
 )
+from rootsd.core.risks import RiskLimit
 from rootsd.wire.projects import (
     NamedFolder,
     ProjectItem,
@@ -27,11 +28,13 @@ MAX_APPROVAL_S = 3650 * 86_400  # the longest time for an approval with an end
 
 
 class DecisionVerb(StrEnum):
-    """The three orders about projects."""
+    """The orders about projects."""
 
     APPROVE = "approve"
     DENY = "deny"
     FORGET = "forget"
+    ACCEPT = "accept"
+    """Accept the files that changed since the approval. The approval itself stays."""
 
 
 class ApplyMode(StrEnum):
@@ -122,7 +125,7 @@ class DecideResult(Answer):
 
 
 class DecideRequest(ControlRequest, frozen=True):
-    """Approve, deny, or forget projects: `DecideResult`.
+    """Decide about projects: `DecideResult`.
 
     If `select` is NAMED, `refs` name the projects. Otherwise `select` chooses them, only below
     `under` if that is given. A `name` requires exactly one project. An approval ends after `lasts`
@@ -145,6 +148,8 @@ class DecideRequest(ControlRequest, frozen=True):
     An incomplete project is approved only by its name, if no program works on it, and if a person
     knows what it lacks: its id is in `incomplete`, and `incomplete_shown` has the `reason` of its
     `IncompleteItem`.
+
+    To accept changed files, `changes_shown` has the `changes` of each of `refs`.
 
     Likewise, each of `shared_git` is the `root` of a `SharedGitItem` with `confirmable`, and
     `shared_git_shown` has its `identity`. Programs behind the wall may then use that Git
@@ -174,6 +179,7 @@ class DecideRequest(ControlRequest, frozen=True):
     confirmed: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     incomplete_shown: tuple[str, ...] = ()
+    changes_shown: tuple[str, ...] = ()
 
 
 class AddResult(Answer):
@@ -280,6 +286,10 @@ class AddRuleRequest(ControlRequest, frozen=True):
     """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
 
     `rootsd.core.rules` describes patterns. A pattern may begin with `~/`, or be relative to `cwd`.
+    With `below` instead, the rule is for everything below that folder.
+
+    An approve rule may be only for projects whose own settings claim an `origin`, such as
+    `github.com/acme/*`, or for those without a `risk`.
     """
 
     method: ClassVar[str] = "rule-add"
@@ -290,6 +300,9 @@ class AddRuleRequest(ControlRequest, frozen=True):
     cwd: str
     effect: ApplyMode = ApplyMode.APPLY
     confirmed: tuple[str, ...] = ()
+    below: str = ""
+    origin: str | None = None
+    risk: RiskLimit | None = None
 
 
 class RemoveRuleRequest(ControlRequest, frozen=True):

@@ -241,6 +241,8 @@ class Selection(StrEnum):
     """Undecided projects that are incomplete. A person may approve one by name."""
     MISSING = "missing"
     """Projects that are gone from the disk and not denied. A denial stays for their return."""
+    CHANGED = "changed"
+    """Approved projects in which files that run by themselves changed. The daemon looks first."""
 
 
 class SessionFacts(TypedDict, total=False):
@@ -254,7 +256,18 @@ class SessionFacts(TypedDict, total=False):
     """The running sessions that request it. An approval answers one of them."""
 
 
-class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):
+class ChangeFacts(TypedDict, total=False):
+    """What changed in an approved project. The keys are left out if nothing did."""
+
+    changed: dict[str, str]
+    """The files that run by themselves, or look like secrets, and are `new` or `changed` since the
+    approval. The path is relative to the project.
+    """
+    changes: str
+    """A text that stands for these files, for `DecideRequest`."""
+
+
+class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts, ChangeFacts):
     """One project."""
 
     id: str
@@ -371,8 +384,12 @@ class RuleItem(TypedDict):
     """Its pattern, or null if it is not UTF-8."""
     pattern_b64: str | None
     """Its pattern in base64, if it is not UTF-8."""
+    origin: str | None
+    """The pattern of the origins that it covers, such as `github.com/acme/*`, or null for all."""
+    risk: str | None
+    """The risks that it accepts, a value of `RiskLimit`, or null for all."""
     covers: int
-    """The number of known projects that it matches."""
+    """The number of known projects that it covers."""
     added_at: str | None
     """When it was added. Null for a rule of the policy."""
     source: str | None

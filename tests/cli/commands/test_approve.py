@@ -73,6 +73,7 @@ def test_a_reference_that_is_not_utf8_reaches_the_daemon(daemon: FakeDaemon, she
 def test_rules_that_approve_again_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
     again = {
         "number": 3, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
+        "origin": None, "risk": None,
         "covers": 2, "added_at": "2026-11-20T08:11:02Z", "source": None,
     }  # fmt: skip
     daemon.answers["decide"] = {**a_decision(), "rules": [again]}

@@ -83,6 +83,41 @@ def test_a_key_decides_and_the_end_summarizes_the_decisions(waiting: FakeDaemon)
     ]
 
 
+@pytest.mark.parametrize(("key", "verb"), [("y", "accept"), ("n", "deny"), ("s", None)])
+def test_files_that_changed_since_the_approval_are_shown_and_a_key_decides(
+    waiting: FakeDaemon, key: str, verb: str | None
+) -> None:
+    changed: dict[str, Any] = {
+        "changed": {".mcp.json": "new", "a\nb": "changed"},
+        "changes": "0a1b",
+    }
+    waiting.answers["projects"] = a_listing(an_item(verdict="approved", **changed))
+    terminal = Terminal("--changed")
+    shown = terminal.until("accept the changes in api? [y,n,s,q,?] ")
+    assert "changed since you approved api: /src/api" in shown
+    assert "new     .mcp.json" in shown
+    assert "changed a\\nb" in shown or "changed a\\u{a}b" in shown
+    terminal.press("?")
+    terminal.until("accept the changes in api? [y,n,s,q,?] ")
+    terminal.press(key)
+    assert terminal.ended() == 0
+    sent = waiting.ordered("decide")
+    assert sent == [
+        {"verb": each, "cwd": "/", "refs": ["r7k2"], "changes_shown": ["0a1b"]}
+        for each in (verb,)
+        if each
+    ]
+
+
+def test_without_a_terminal_changed_files_are_only_listed(
+    waiting: FakeDaemon, shell: Shell
+) -> None:
+    waiting.answers["projects"] = a_listing(an_item(changed={".envrc": "changed"}, changes="0"))
+    done = shell.run("review", "--changed")
+    assert done.out == "changed since you approved api: /src/api\n  changed .envrc\n"
+    assert waiting.ordered("decide") == []
+
+
 def test_an_interrupt_decides_nothing_and_restores_the_terminal(waiting: FakeDaemon) -> None:
     terminal = Terminal()
     terminal.until("q,?] ")

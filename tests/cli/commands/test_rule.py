@@ -15,6 +15,7 @@ from support.terminal import Shell
 def a_rule(number: int = 3, **changes: object) -> dict[str, Any]:
     return {
         "number": number, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
+        "origin": None, "risk": None,
         "covers": 1, "added_at": "2026-11-20T08:11:02Z", "source": None, **changes,
     }  # fmt: skip
 
@@ -40,6 +41,19 @@ def test_an_added_rule_is_printed_with_its_projects(
     ]
 
 
+def test_a_rule_is_narrowed_by_a_folder_an_origin_and_a_risk(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["rule-add"] = ruled(rule=a_rule(origin="a.org/*", risk="none"))
+    words = ("--below", "~/src", "--origin", "a.org/*", "--risk", "none")
+    done = shell.run("rule", "add", "approve", *words)
+    assert done.err.startswith("Rule 3 added: approve /src/** (origin a.org/*, risk none). ")
+    (sent,) = daemon.asked("rule-add")
+    assert {key: sent[key] for key in ("pattern", "below", "origin", "risk")} == {
+        "pattern": "", "below": "~/src", "origin": "a.org/*", "risk": "none",
+    }  # fmt: skip
+
+
 def test_an_existing_rule_that_covers_nothing_is_reported(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
@@ -63,13 +77,13 @@ def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shel
     odd = a_rule(4, verdict="denied", pattern=None, pattern_b64="L3Nydi//Kg==")
     daemon.answers["rules"] = {
         "revision": 8,
-        "items": [a_rule(), odd],
+        "items": [a_rule(origin="a.org/b", risk="none"), odd],
         "policy": [],
         "warnings": [],
     }
     expected = (
-        "3\tapprove\t/src/**\t1\t2026-11-20T08:11:02Z\n"
-        "4\tdeny\tfile:///srv/%FF%2A\t1\t2026-11-20T08:11:02Z\n"
+        "3\tapprove\t/src/**\t1\t2026-11-20T08:11:02Z\torigin a.org/b, risk none\n"
+        "4\tdeny\tfile:///srv/%FF%2A\t1\t2026-11-20T08:11:02Z\t\n"
     )
     for words in ((), ("ls",)):
         assert shell.run("rule", *words).out == expected

@@ -22,6 +22,14 @@ def test_lapsed_rules_are_shown_with_the_next_command(daemon: FakeDaemon, shell:
     assert "count\tlapsed_rules\t2" in shell.run("status").out
 
 
+def test_changed_files_are_shown_with_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:
+    status = a_status(changed_files=["api: .mcp.json", "web: .envrc"])
+    daemon.answers["status"] = {**status, "counts": {**status["counts"], "changed": 3}}
+    shown = shell.run_on_terminal("status", columns=120).out
+    assert "changed   api: .mcp.json; web: .envrc; and 1 more   → rootsd review --changed" in shown
+    assert "changed\tweb: .envrc" in shell.run("status").out.splitlines()
+
+
 def test_refused_commands_and_another_guard_are_shown(daemon: FakeDaemon, shell: Shell) -> None:
     refused = {
         "count": 2, "at": "2026-11-20T09:00:00Z", "what": "approve \x1b", "by": "pid 7, claude",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rootsd.core.model import IncompleteReason, Presence, Project, Verdict
+from rootsd.core.model import IncompleteReason, Inspection, Presence, Project, Verdict
 from rootsd.wire.daemon import (
     ReloadRequest,
     SessionsQuery,
@@ -25,8 +25,14 @@ def suspended(known: Project) -> Project:
 
 async def test_the_status_has_all_parts_and_counts() -> None:
     incomplete = replace(project(5).observed, incomplete=IncompleteReason.NO_HEAD)
+    inspection = Inspection("", None, "", (("mcp", "1"), ("a\nb", "1")))
+    changed = replace(
+        approved(1),
+        observed=replace(approved(1).observed, inspection=inspection),
+        ruling=replace(approved(1).ruling, files=()),
+    )
     control = ControlHarness(
-        approved(1), suspended(approved(2)), denied(3), lapsed(project(4)),
+        changed, suspended(approved(2)), denied(3), lapsed(project(4)),
         replace(project(5), observed=incomplete), project(6), granted(7),
         rules=[rule(Verdict.APPROVED, path(7)), rule(Verdict.PENDING, number=2)],
     )  # fmt: skip
@@ -41,8 +47,12 @@ async def test_the_status_has_all_parts_and_counts() -> None:
         "lapsed": 1,
         "lapsed_rules": 1,
         "incomplete": 1,
+        "changed": 1,
         "projects": 7,
     }
+    (files,) = status["changed_files"]
+    assert files.startswith("p1: mcp, ")
+    assert files.isprintable()
     assert status["revision"] == control.world.ledger.revision
     assert status["daemon"]["pid"] == 4
     assert status["parents"][0]["path"] == "/home/ann/src"

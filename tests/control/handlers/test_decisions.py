@@ -12,6 +12,7 @@ from rootsd.core.access import Access
 from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import (
     DeniedHere,
+    IdentityChanged,
     NameTaken,
     NotPresent,
     RefusedPlace,
@@ -21,6 +22,7 @@ from rootsd.core.errors import (
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import (
     IncompleteReason,
+    Inspection,
     Lapse,
     LapseReason,
     Project,
@@ -29,9 +31,9 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.wire.decisions import ApplyMode, DecisionVerb
-from rootsd.wire.projects import Selection
+from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import BadRequest
-from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
+from support.control_harness import ACCEPT, APPROVE, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import (
     HOME,
     SOURCES,
@@ -132,7 +134,7 @@ async def test_a_person_may_approve_what_a_rule_has_approved() -> None:
     assert names((await control.decide(APPROVE, "p1"))["items"]) == ["p1"]
 
 
-@pytest.mark.parametrize("verb", DecisionVerb)
+@pytest.mark.parametrize("verb", [APPROVE, DENY, FORGET])
 async def test_a_dry_run_reports_the_effect_and_changes_nothing(verb: DecisionVerb) -> None:
     control = ControlHarness(approved(1), denied(2), project(3))
     before, revision = control.world.ledger.catalog, control.world.ledger.revision
@@ -144,6 +146,32 @@ async def test_a_dry_run_reports_the_effect_and_changes_nothing(verb: DecisionVe
     assert done["revision"] == revision
     assert control.world.ledger.catalog is before
     assert control.world.saver.batches == []
+
+
+async def test_changed_files_are_accepted_as_they_were_shown() -> None:
+    control = ControlHarness(approved(1), project(2))
+
+    async def listed(*files: tuple[str, str]) -> list[dict[str, Any]]:
+        control.reader.seen = {path(1): Inspection(repr(files), None, "", files)}
+        query = ProjectsQuery("/", select=Selection.CHANGED)
+        items: list[dict[str, Any]] = (await control.ask(query))["items"]
+        return items
+
+    assert await listed() == []
+    (shown,) = await listed(("mcp", "1"))
+    assert shown["changed"] == {"mcp": "new"}
+    (now,) = await listed(("mcp", "2"))
+    root = control.world.ledger.catalog.roots[path(1)]
+    with pytest.raises(IdentityChanged, match="changed after you were shown them"):
+        await control.decide(ACCEPT, "p1", changes_shown=(shown["changes"],))
+    done = await control.decide(ACCEPT, "p1", changes_shown=(now["changes"],))
+    assert names(done["items"]) == ["p1"]
+    assert await listed(("mcp", "2")) == []
+    assert control.world.ledger.catalog.roots[path(1)] == root
+    again = await control.decide(ACCEPT, "p1", changes_shown=(now["changes"],))
+    assert names(again["unchanged"]) == ["p1"]
+    with pytest.raises(UnknownProject, match="not approved"):
+        await control.decide(ACCEPT, "p2", changes_shown=("",))
 
 
 async def test_an_order_without_references_is_refused() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.errors import RefusedPlace, UnknownRule
-from rootsd.core.model import Verdict
+from rootsd.core.errors import RefusedPlace, RootsdError, UnknownRule
+from rootsd.core.model import Inspection, Verdict
+from rootsd.core.risks import RiskLimit
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
+from rootsd.wire.projects import WhyQuery
 from rootsd.wire.request import BadRequest
 from support.control_harness import CWD, ControlHarness, names
 from support.ledger_harness import SOURCES, DiskRefuses, at, path, rule, sight
@@ -32,6 +34,8 @@ async def test_an_approve_rule_publishes_present_and_later_projects() -> None:
         "verdict": "approved",
         "pattern": "/home/ann/src/**",
         "pattern_b64": None,
+        "origin": None,
+        "risk": None,
         "covers": 2,
         "added_at": "2026-03-04T12:00:00Z",
         "source": None,
@@ -44,6 +48,93 @@ async def test_an_approve_rule_publishes_present_and_later_projects() -> None:
     await control.world.ledger.observe([sight(4)])
     control.world.disk.folders[path(4)] = project(4).observed.identity  # type: ignore[assignment]
     assert await control.world.told() == {path(1), path(4)}
+
+
+async def narrow(
+    control: ControlHarness,
+    *,
+    below: str = "",
+    pattern: str = "",
+    origin: str | None = None,
+    risk: RiskLimit | None = None,
+) -> dict[str, Any]:
+    request = AddRuleRequest(YES, pattern, CWD, below=below, origin=origin, risk=risk)
+    return await control.ask(request)
+
+
+def seen(origin: str | None, risk: str = "") -> Inspection:
+    return Inspection("1", origin, risk, ())
+
+
+async def test_a_rule_with_an_origin_and_a_risk_covers_what_a_look_finds() -> None:
+    control = ControlHarness(*(project(number) for number in range(1, 6)))
+    control.reader.seen = {
+        path(1): seen("github.com/acme/p1"),
+        path(2): seen("github.com/mallory/p2"),
+        path(3): seen("github.com/acme/p3", "secrets: .env"),
+        path(4): seen(None),
+    }
+    ruled = await narrow(
+        control, below="/home/ann/src", origin="github.com/acme/*", risk=RiskLimit.NONE
+    )
+    rule = ruled["rule"]
+    assert (rule["pattern"], rule["covers"]) == ("/home/ann/src/**", 1)
+    assert (rule["origin"], rule["risk"]) == ("github.com/acme/*", "none")
+    assert control.world.published() == {path(1)}
+    assert ruled["warnings"] == [
+        "1 of these projects were not read in time; the rule decides later"
+    ]
+    whys = {}
+    for number in range(1, 6):
+        why = await control.ask(WhyQuery(path(number).decode()))
+        reasons = [voice["by"] for voice in why["voices"] if voice["decides"] and voice["by"]]
+        whys[number] = (*reasons, *why["obstacles"])
+    assert whys == {
+        1: ("1: /home/ann/src/** (origin github.com/acme/*, risk none)",),
+        2: ("rule 1 does not cover it: its origin is github.com/mallory/p2",),
+        3: ("rule 1 does not cover it: it has risks (secrets: .env)",),
+        4: (
+            "rule 1 does not cover it: its .git/config does not name one plain address as its"
+            " origin",
+        ),
+        5: ("rule 1 does not cover it: rootsd has not looked into the project yet",),
+    }
+
+
+async def test_rules_with_other_conditions_are_other_rules() -> None:
+    control = ControlHarness()
+    conditions: list[dict[str, Any]] = [{}, {"risk": RiskLimit.NONE}, {"origin": "a.org/b"}]
+    for number, limits in enumerate(conditions, 1):
+        for is_new in (True, False):
+            ruled = await narrow(control, pattern="/home/ann/src/**", **limits)
+            assert (ruled["rule"]["number"], ruled["is_new"]) == (number, is_new)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"origin": "github.com/acme/*"}, "needs a folder"),
+        ({"origin": "*", "below": "/srv"}, "takes a host and a path"),
+        ({"origin": "https://ann:s3cret@a.org/*", "below": "/srv"}, "takes a host and a path"),
+        ({"origin": "https://ann:s3cret@a.org/b"}, "needs a folder"),
+        ({"below": "/srv", "pattern": "/srv/*"}, "not both"),
+        ({"below": "~", "origin": "github.com/acme/*"}, "every folder in your home"),
+    ],
+)
+async def test_a_rule_that_claims_alone_would_decide_is_refused(
+    fields: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    control = ControlHarness(project(1))
+    with pytest.raises(RootsdError, match=why) as refusal:
+        await narrow(control, **fields)
+    assert "s3cret" not in f"{refusal.value.message} {refusal.value.remedy}"
+    assert not control.world.ledger.catalog.rules
+
+
+async def test_a_deny_rule_takes_no_claim() -> None:
+    with pytest.raises(BadRequest, match="only an approve rule"):
+        await ControlHarness().ask(AddRuleRequest(NO, "/srv", CWD, risk=RiskLimit.NONE))
 
 
 async def test_a_deny_rule_withdraws_its_projects_and_they_are_never_pending() -> None:

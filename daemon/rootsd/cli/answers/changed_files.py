@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
+from rootsd.cli.answers.decisions import print_result
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import TerminalFace
 from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.core.labels import safe_label, safe_text
@@ -21,14 +25,23 @@ from rootsd.wall.git.session_reports import (
     running_reports,
 )
 from rootsd.wall.session.unreviewed import find_unreviewed, note_asked
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.projects import ProjectsQuery, Selection
 
 _MAX_COMPARED_LINES = 4000
+_VERBS = {"y": DecisionVerb.ACCEPT, "n": DecisionVerb.DENY}
+_ACCEPT_HELP = {
+    "y": "accept them: rootsd lists them no more",
+    "n": "deny the project: clients lose it at once",
+    "s": "skip them: rootsd lists them again",
+    "q": "quit",
+}
 
 
-def show_changed(invocation: Invocation, *, is_look: bool) -> None:
+def show_changed(invocation: Invocation, *, is_look: bool) -> bool:
     """Print each change as a diff, and what else is in the reports about sessions that have ended.
 
-    If a person looks, do not show it again.
+    If a person looks, do not show it again. Return whether there was any.
     """
     output = invocation.output
     walls = invocation.places.state + WALLS
@@ -47,8 +60,43 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> None:
         if is_look and report in reports:
             with suppress(OSError):
                 mark_seen(report)
-    if not shown:
-        output.message("There are no unreviewed changes in files that tools run outside.")
+    return shown
+
+
+def review_approved(invocation: Invocation, keyboard: Keyboard | None) -> bool:
+    """Show what changed in each project since its approval, and ask whether to accept it.
+
+    Without a keyboard, ask nothing. Return whether there was any change. Raises RootsdError.
+    """
+    query = ProjectsQuery(cwd="/", select=Selection.CHANGED)
+    listing = invocation.call(query)
+    invocation.output.warn(listing["warnings"])
+    items = listing["items"]
+    for item in items:
+        name, path = safe_label(item["name"]), safe_label(shorten_home(path_of(item)), limit=None)
+        invocation.output.line(f"changed since you approved {name}: {path}")
+        for changed, how in item["changed"].items():
+            invocation.output.line(f"  {how:<8}{safe_label(changed, limit=None)}")
+        if keyboard is None:
+            continue
+        key = _ask_to_accept(keyboard, name)
+        if key == "q":
+            break
+        if key in _VERBS:
+            order = DecideRequest(
+                _VERBS[key], cwd="/", refs=(item["id"],), changes_shown=(item["changes"],)
+            )
+            if (sent := TerminalFace(invocation, keyboard).decide(order)) is not None:
+                print_result(invocation, sent.order, sent.answer)
+    return bool(items)
+
+
+def _ask_to_accept(keyboard: Keyboard, name: str) -> str:
+    while True:
+        key = keyboard.press(f"accept the changes in {name}? [{','.join(_ACCEPT_HELP)},?] ")
+        if key in _ACCEPT_HELP:
+            return key
+        sys.stderr.write("".join(f"{each}  {text}\n" for each, text in _ACCEPT_HELP.items()))
 
 
 def ask_before_start(invocation: Invocation, keyboard: Keyboard, agent: str) -> int:

@@ -207,6 +207,8 @@ def question_of(facts: Facts[Any]) -> str:
             return f"Publish {_what(facts)}?"
         case DecideRequest(verb=DecisionVerb.DENY):
             return f"Deny {_count(facts)}?"
+        case DecideRequest(verb=DecisionVerb.ACCEPT):
+            return f"Accept the changed files of {_count(facts)}?"
         case DecideRequest():
             return f"Forget the decisions about {_count(facts)}?"
         case TagRequest():

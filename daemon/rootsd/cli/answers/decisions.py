@@ -21,7 +21,7 @@ from rootsd.cli.text.projects import (
     describe_shared_git,
     how_to_include,
     path_of,
-    pattern_of,
+    rule_words,
 )
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.labels import safe_label
@@ -56,6 +56,7 @@ _ALREADY = {
     DecisionVerb.APPROVE: "already approved",
     DecisionVerb.DENY: "already denied",
     DecisionVerb.FORGET: "already undecided",
+    DecisionVerb.ACCEPT: "nothing has changed",
 }
 
 
@@ -97,8 +98,8 @@ def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[s
             grant = f"{name}: {access} access, only for the session of {safe_label(for_session)}."
             output.message(f"{grant} To grant more: rootsd approve {name} --always --write")
     for rule in rules:
-        pattern = safe_label(pattern_of(rule), limit=None)
-        output.message(f"Rule {rule['number']} approves again: {pattern}. {coverage_of(rule)}")
+        covers = coverage_of(rule)
+        output.message(f"Rule {rule['number']} approves again: {rule_words(rule)}. {covers}")
     for line in _others_published(decided):
         output.message(line)
     if not decided["items"] and not decided["unchanged"] and not rules:

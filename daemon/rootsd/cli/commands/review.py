@@ -7,7 +7,11 @@ from typing import Any
 
 import click
 
-from rootsd.cli.answers.changed_files import ask_before_start, show_changed
+from rootsd.cli.answers.changed_files import (
+    ask_before_start,
+    review_approved,
+    show_changed,
+)
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review
 from rootsd.cli.options import completion
@@ -30,7 +34,7 @@ SECTION = "Decide"
 @click.option(
     "--changed",
     is_flag=True,
-    help="show what programs behind the wall changed in files that tools run outside",
+    help="show files that tools run, and that changed behind the wall or since you approved",
 )
 @click.option(
     "--before",
@@ -48,8 +52,10 @@ def command(
     deny, a publish the rest of the group, d deny the rest of the group, s skip, r rename, q quit,
     ? help. Each key takes effect at once, and rootsd undo takes it back.
 
-    --changed decides nothing. It prints the changes as a diff, and on a terminal, rootsd status
-    does not list them any more.
+    --changed is about files that tools run, such as .mcp.json and hooks. It prints what programs
+    behind the wall changed, as a diff, and on a terminal, rootsd status does not list that any
+    more. Then it lists what is new or changed since you approved a project. y accepts that, n
+    denies the project, s skips it.
 
     --before starts nothing either. `AGENT --outside` calls it, and starts the agent only if the
     exit status is 0. Without a terminal, it prints one line and asks nothing.
@@ -58,7 +64,7 @@ def command(
     if before is not None:
         return ask_before_start(invocation, keyboard, before)
     if changed:
-        show_changed(invocation, is_look=keyboard.is_there())
+        _review_changed(invocation, keyboard)
         return None
     if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
         raise CallerRefused("review needs a person on a terminal", "rootsd pending")
@@ -82,6 +88,17 @@ def command(
         if review.seen or review.left:
             invocation.output.message(review.summary())
     return None
+
+
+def _review_changed(invocation: Invocation, keyboard: Keyboard) -> None:
+    is_there = keyboard.is_there()
+    shown = show_changed(invocation, is_look=is_there)
+    asks = is_there and not invocation.flags.no_input
+    if asks:
+        hide_process()
+    shown |= review_approved(invocation, keyboard if asks else None)
+    if not shown:
+        invocation.output.message("There are no unreviewed changes in files that tools run.")
 
 
 def _incomplete(invocation: Invocation, review: Review) -> list[Mapping[str, Any]]:

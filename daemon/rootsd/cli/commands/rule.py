@@ -14,12 +14,19 @@ from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation, yes_option
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age, shorten_home
-from rootsd.cli.text.projects import PROJECT_COLUMNS, coverage_of, pattern_of
+from rootsd.cli.text.projects import (
+    PROJECT_COLUMNS,
+    conditions_of,
+    coverage_of,
+    pattern_of,
+    rule_words,
+)
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.cli.text.theme import Tone
 from rootsd.core.errors import Exit
-from rootsd.core.labels import exact_path, safe_label
+from rootsd.core.labels import exact_path
 from rootsd.core.model import Verdict
+from rootsd.core.risks import RiskLimit
 from rootsd.wire.decisions import (
     AddRuleRequest,
     ApplyMode,
@@ -55,6 +62,7 @@ _COLUMNS = (
     ),
     Column("COVERS", lambda rule: str(rule["covers"])),
     Column("ADDED", lambda rule: rule["source"] or rule["added_at"], short=_added),
+    Column("ONLY", conditions_of, fit=ColumnFit.NOTE),
 )
 
 
@@ -109,24 +117,63 @@ def list_(invocation: Invocation) -> None:
     "add",
     cls=VerbCommand,
     prints=(RuleOutput,),
-    epilog=("rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'"),
+    epilog=(
+        "rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'\n"
+        "rootsd rule add approve --origin 'github.com/acme/*' --below ~/work --risk none"
+    ),
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
-@click.argument("glob", shell_complete=completion.folders)
+@click.argument("glob", required=False, default="", shell_complete=completion.folders)
+@click.option(
+    "--below", metavar="FOLDER", default="", help="everything below FOLDER, instead of GLOB",
+    shell_complete=completion.folders,
+)  # fmt: skip
+@click.option(
+    "--origin", metavar="PATTERN", help="only projects that claim this origin: github.com/acme/*"
+)
+@click.option(
+    "--risk",
+    type=click.Choice([each.value for each in RiskLimit]),
+    help="only projects without risks: none",
+)
 @yes_option
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_invocation
-def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: bool) -> int:
+def add(  # noqa: PLR0913 - one parameter for each option
+    invocation: Invocation,
+    *,
+    verb: str,
+    glob: str,
+    below: str,
+    origin: str | None,
+    risk: str | None,
+    yes: bool,
+    dry_run: bool,
+) -> int:
     """Approve or deny everything that GLOB matches, and print the projects that it covers now.
 
     Quote GLOB. *, ?, and [...] match within one component of a path; ** matches any number of
     components. A rule also covers everything below a match.
 
+    --origin and --risk narrow an approve rule. rootsd reads the origin in .git/config, and a clone
+    can claim any origin, so --origin needs a folder, too. A project that claims another origin
+    later, or gets a risk, is pending again.
+
     If the rule changes more than one project now, add lists them and asks for a key. Without a
     terminal, it needs --yes.
     """
+    if not (glob or below or origin):
+        raise click.MissingParameter(param_hint="GLOB", param_type="argument")
     effect = effect_of(dry_run=dry_run)
-    order = AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect)
+    order = AddRuleRequest(
+        _VERBS[verb],
+        glob,
+        invocation.cwd,
+        effect,
+        below=below,
+        origin=origin,
+        risk=None if risk is None else RiskLimit(risk),
+    )
     decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
     if decided is None:
         return declined(invocation, order)
@@ -135,9 +182,8 @@ def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: boo
     new = "would be added" if dry_run else "added"
     done = new if ruled["is_new"] else "exists already"
     _show(invocation, ruled, effect)
-    pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
     invocation.output.message(
-        f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}"
+        f"Rule {number} {done}: {verb} {rule_words(ruled['rule'])}. {coverage_of(ruled['rule'])}"
     )
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
@@ -164,10 +210,9 @@ def remove(invocation: Invocation, *, number: int, yes: bool, dry_run: bool) -> 
         return declined(invocation, order)
     ruled = decided.answer
     _show(invocation, ruled, effect)
-    pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
     verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # only an approve rule can lapse
     gone = "would be removed" if dry_run else "removed"
-    invocation.output.message(f"Rule {number} {gone}: {verb} {pattern}.")
+    invocation.output.message(f"Rule {number} {gone}: {verb} {rule_words(ruled['rule'])}.")
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
     return Exit.OK

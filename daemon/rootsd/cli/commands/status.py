@@ -38,8 +38,8 @@ _DETAILS = {
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
 _PARTS = (
-    "daemon", "parents", "counts", "sessions", "degraded", "confined", "config", "policy", "guard",
-    "focus", "refused", "agent_commands", "closed_connections",
+    "daemon", "parents", "counts", "changed_files", "sessions", "degraded", "confined", "config",
+    "policy", "guard", "focus", "refused", "agent_commands", "closed_connections",
 )  # fmt: skip
 
 
@@ -116,6 +116,10 @@ def _lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
         Tone.ATTENTION if waiting else None,
         "rootsd pending" if waiting else "",
     )
+    if changed := counts["changed"]:
+        more = [f"and {left} more"] if (left := changed - len(status["changed_files"])) > 0 else []
+        text = "; ".join([*map(safe_text, status["changed_files"]), *more])
+        yield Paragraph("changed", text, Tone.ATTENTION, "rootsd review --changed")
     is_next = counts["published"] and not status["sessions"]
     hint = "rootsd clients" if is_next else ""
     yield Paragraph("clients", _clients(status["sessions"]), hint=hint)
@@ -180,6 +184,8 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         numbers = [str(parent["depth"]), str(parent["projects"])]
         safe_note = safe_label(note, limit=None) if note else ""
         yield ["parent", path, *numbers, parent["state"], safe_note]
+    for files in status["changed_files"]:
+        yield ["changed", safe_text(files)]
     for word, count in status["counts"].items():
         yield ["count", word, str(count)]
     for client in status["sessions"]:

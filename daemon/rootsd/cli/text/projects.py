@@ -35,6 +35,17 @@ def pattern_of(rule: Mapping[str, Any]) -> str:
     return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
 
 
+def conditions_of(rule: Mapping[str, Any]) -> str:
+    """Return what a rule requires besides its pattern, such as `origin github.com/acme/*`."""
+    return ", ".join(f"{key} {rule[key]}" for key in ("origin", "risk") if rule[key])
+
+
+def rule_words(rule: Mapping[str, Any]) -> str:
+    """Return the pattern of a rule, and what it requires besides."""
+    pattern, conditions = safe_label(pattern_of(rule), limit=None), conditions_of(rule)
+    return f"{pattern} ({conditions})" if conditions else pattern
+
+
 def coverage_of(rule: Mapping[str, Any]) -> str:
     """Return a sentence that says how many projects a rule covers."""
     if not rule["covers"]:
@@ -143,6 +154,8 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
     for tree in item.get("worktrees", ()):
         place = shorten_home(path_of(tree)) if for_person else exact_path(path_of(tree))
         yield "worktree", f"{place} ({_worktree_outcome(tree)})"
+    for changed, how in item.get("changed", {}).items():
+        yield "changed", f"{changed} ({how} since you approved)"
     for finding in item["findings"] or ():
         detail = f" ({finding['detail']})" if finding["detail"] else ""
         yield _FINDING_LABELS.get(finding["concern"], finding["concern"]), finding["path"] + detail

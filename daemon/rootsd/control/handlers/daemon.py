@@ -9,11 +9,13 @@ from typing import Any
 from anyio import to_thread
 
 from rootsd.control.plain_commands import note_plain_commands
+from rootsd.control.references import is_selected
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, Handlers
-from rootsd.core.labels import safe_label
+from rootsd.core.catalog import Catalog
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.lasting_changes import opposite
-from rootsd.core.model import ActorKind, Verdict
+from rootsd.core.model import ActorKind, Project, Verdict
 from rootsd.wire.daemon import (
     AnnounceRequest,
     ReloadRequest,
@@ -24,6 +26,9 @@ from rootsd.wire.daemon import (
     StatusResult,
     StopRequest,
 )
+from rootsd.wire.projects import Selection
+
+_MAX_CHANGED = 4
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -61,6 +66,27 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     )
 
 
+def _counts(catalog: Catalog) -> dict[str, int]:
+    projects = catalog.projects.values()
+    verdicts = Counter(judgment.verdict for judgment in catalog.judgments.values())
+    return {
+        "published": len(catalog.roots),
+        "approved": verdicts[Verdict.APPROVED],
+        "waiting": catalog.pending_count,
+        "unpublishable": sum(1 for each in projects if catalog.is_unpublishable(each)),
+        "denied": verdicts[Verdict.DENIED],
+        "lapsed": sum(1 for each in projects if each.ruling.is_lapsed),
+        "lapsed_rules": sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING),
+        "incomplete": sum(1 for each in projects if each.observed.incomplete),
+        "projects": len(projects),
+    }
+
+
+def _changed_in(catalog: Catalog, project: Project) -> str:
+    files = [safe_label(each, limit=None) for each in project.changed_files]
+    return f"{safe_label(catalog.name_of(project))}: {first_of(files, _MAX_CHANGED)}"
+
+
 class DaemonHandlers(Handlers):
     """Handles requests about the daemon as a whole."""
 
@@ -72,11 +98,8 @@ class DaemonHandlers(Handlers):
     async def status(self, query: StatusQuery) -> StatusResult:
         """Return the status."""
         catalog = self.ledger.catalog
-        counts = Counter(j.verdict.value for j in catalog.judgments.values())
-        unpublishable = sum(1 for p in catalog.projects.values() if catalog.is_unpublishable(p))
-        lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
-        lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
-        incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
+        projects = catalog.projects.values()
+        changed = [each for each in projects if is_selected(catalog, each, Selection.CHANGED)]
         problems = await self.services.daemon.degraded()
         degraded = [*problems, *self.discovery.degraded()]
         if self.ledger.unsaved:
@@ -106,17 +129,8 @@ class DaemonHandlers(Handlers):
             config=self.services.daemon.config_status(),
             policy=policy,
             parents=self.discovery.parent_status(catalog),
-            counts={
-                "published": len(catalog.roots),
-                "approved": counts["approved"],
-                "waiting": catalog.pending_count,
-                "unpublishable": unpublishable,
-                "denied": counts["denied"],
-                "lapsed": lapsed,
-                "lapsed_rules": lapsed_rules,
-                "incomplete": incomplete,
-                "projects": len(catalog.projects),
-            },
+            counts={**_counts(catalog), "changed": len(changed)},
+            changed_files=[_changed_in(catalog, p) for p in changed[:_MAX_CHANGED]],
             sessions=self.services.daemon.session_items(),
             confined=self.services.wall.wardens.items(),
             closed_connections=self.services.daemon.closed_connections(),

@@ -17,11 +17,13 @@ from msgspec.structs import replace
 from rootsd.control.confirmation import refuse_unconfirmed, refuse_unshown
 from rootsd.control.decision_orders import (
     DecisionFacts,
+    check_changes_shown,
     check_incomplete,
     orders_of,
     rule_orders,
 )
 from rootsd.control.handlers.rules import rule_item
+from rootsd.control.inspector import MAX_AT_ONCE
 from rootsd.control.items import (
     dropped_project_items,
     project_items,
@@ -113,6 +115,10 @@ class DecisionHandlers(Handlers):
     async def _carry_out_now(self, request: DecideRequest, actor: Actor) -> DecideResult:
         proposed: set[bytes] = set()
         chosen = await self._choose(request, actor, proposed)
+        await self._look_into(request, chosen)
+        if request.verb is DecisionVerb.ACCEPT:
+            chosen = await self._choose(request, actor, proposed)
+            check_changes_shown(request, chosen)
         while True:
             try:
                 decided = await self._decide(request, actor, chosen, proposed)
@@ -149,6 +155,12 @@ class DecisionHandlers(Handlers):
                 await self.discovery.propose(folder.path)
             return chosen.as_known(self.ledger.catalog)
         return chosen
+
+    async def _look_into(self, request: DecideRequest, chosen: ProjectSelection) -> None:
+        """Read the files on which the order is based, unless they are those of many projects."""
+        is_based = request.verb in (DecisionVerb.APPROVE, DecisionVerb.ACCEPT)
+        if is_based and request.effect is ApplyMode.APPLY and len(chosen) <= MAX_AT_ONCE:
+            await self.services.inspector.look(chosen.projects)
 
     async def _refuse_before_proposing(
         self, request: DecideRequest, actor: Actor, chosen: ProjectSelection

@@ -10,7 +10,12 @@ from typing import Any
 from anyio import to_thread
 
 from rootsd.control.exclusions import clause_of, explain_exclusion
-from rootsd.control.items import project_items, why_not_inherited
+from rootsd.control.items import (
+    conditions_of,
+    project_items,
+    uncovered_rules,
+    why_not_inherited,
+)
 from rootsd.control.references import (
     ReferenceResolver,
     canonical_path,
@@ -239,7 +244,7 @@ def _reason_source(judgment: Judgment, project: Project, catalog: Catalog) -> st
             return f"{source}: {text_of(pattern)}"
         case int() as number:
             rule = next(rule for rule in catalog.rules if rule.number == number)
-            return f"{number}: {text_of(rule.pattern)}"
+            return f"{number}: {text_of(rule.pattern)}{conditions_of(catalog, number)}"
         case None if judgment.reason is VerdictReason.POLICY_BROKEN:
             return catalog.policy.problem
         case None:
@@ -263,6 +268,8 @@ def _obstacles(project: Project, catalog: Catalog, hazard: str | None) -> list[s
         obstacles.append(f"it can never be published: {reason}")
     if (reason := why_not_inherited(catalog, project)) is not None:
         obstacles.append(reason)
+    if catalog.judgments[project.path].reason in _FALLBACK_REASONS:
+        obstacles += uncovered_rules(catalog, project)
     return obstacles
 
 

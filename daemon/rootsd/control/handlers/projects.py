@@ -61,6 +61,9 @@ class ProjectHandlers(Handlers):
 
         Raises RootsdError if a reference means nothing, or is ambiguous.
         """
+        late = 0
+        if query.select is Selection.CHANGED:
+            late = await self.services.inspector.sweep()
         # Read the revision first. Then a client that waits for a later one misses no change.
         revision = (await self.ledger.current()).revision
         catalog, real_path = self.ledger.catalog, self.services.real_path
@@ -71,6 +74,8 @@ class ProjectHandlers(Handlers):
         chosen = [p for p in matching if is_selected(catalog, p, query.select)]
         risks = await self._risks_of(chosen, query.risks)
         warnings = unread_warnings(chosen, risks, query.risks)
+        if late:
+            warnings.append(f"{late} approved projects could not be read in time; try again")
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = dict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,9 +20,16 @@ from rootsd.core.decide import policy_refusal
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Project, Rule, Verdict
+from rootsd.core.model import Actor, Presence, Project, Rule, Verdict
+from rootsd.core.origins import normalize_origin
 from rootsd.core.paths import bytes_of, contains, is_utf8, text_of
-from rootsd.core.rules import escape_pattern, matches, normalize_pattern, split_pattern
+from rootsd.core.rules import (
+    escape_pattern,
+    matches,
+    normalize_pattern,
+    split_pattern,
+    why_uncovered,
+)
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.decisions import (
     AddRuleRequest,
@@ -64,16 +72,19 @@ class RuleHandlers(Handlers):
         """
         if request.verdict is Verdict.PENDING:
             raise BadRequest("a rule approves or denies", "rootsd rule add --help")
-        pattern = await to_thread.run_sync(self._pattern, request.pattern, request.cwd)
+        origin = _origin_of(request)
+        pattern = await to_thread.run_sync(self._pattern, request)
         if request.verdict is Verdict.APPROVED:
             self._refuse_home_folder(pattern)
+        ruling: AddRule | ApproveRule
+        ruling = added = AddRule(pattern, request.verdict, actor, origin, request.risk)
+        warnings = await self._look_into(added)
         catalog = self.ledger.catalog
-        if known := _existing_rule(catalog, request.verdict, pattern):
+        if known := _existing_rule(catalog, added, request.verdict):
             return self._result(known, catalog, catalog)
         lapsed = None
         if request.verdict is Verdict.APPROVED:
-            lapsed = _existing_rule(catalog, Verdict.PENDING, pattern)
-        ruling: AddRule | ApproveRule = AddRule(pattern, request.verdict, actor)
+            lapsed = _existing_rule(catalog, added, Verdict.PENDING)
         if lapsed is not None:
             ruling = ApproveRule(lapsed.number, actor)
         now, confirmation = await self._carry_out(ruling, request)
@@ -81,8 +92,23 @@ class RuleHandlers(Handlers):
         rule = next(rule for rule in now.rules if rule.number == number)
         result = self._result(rule, now, now, confirmation)
         result["is_new"] = True
-        result["warnings"] += self._unwatched(rule)
+        result["warnings"] += [*self._unwatched(rule), *warnings]
         return result
+
+    async def _look_into(self, ruling: AddRule) -> list[str]:
+        """Look into the projects that a rule with an origin or a risk may cover.
+
+        Return a warning about those that are too many.
+        """
+        if ruling.origin is None and ruling.risk is None:
+            return []
+        projects = self.ledger.catalog.projects.values()
+        here = (each for each in projects if each.observed.presence is Presence.PRESENT)
+        fitting = [each for each in here if matches(ruling.pattern, each.path)]
+        late = await self.services.inspector.look(fitting)
+        if not late:
+            return []
+        return [f"{late} of these projects were not read in time; the rule decides later"]
 
     async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
         """Remove a rule. Raises UnknownRule."""
@@ -165,13 +191,14 @@ class RuleHandlers(Handlers):
                 "rootsd rule add approve '~/src/**'",
             )
 
-    def _pattern(self, typed: str, cwd: str) -> bytes:
+    def _pattern(self, request: AddRuleRequest) -> bytes:
         """Return the pattern. Resolve the folders before its first wildcard on the disk."""
+        typed = request.below or request.pattern
         try:
             if not typed:
                 raise ValueError("it is empty")  # noqa: TRY301 - one message for every invalid pattern
-            whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
-            typed_folder, globs = split_pattern(whole)
+            whole = os.path.join(bytes_of(request.cwd), bytes_of(os.path.expanduser(typed)))
+            typed_folder, globs = (whole, b"**") if request.below else split_pattern(whole)
             folder = self.services.real_path(text_of(typed_folder), "/")
             return normalize_pattern(b"/".join((escape_pattern(folder), globs)))
         except ValueError as error:
@@ -183,16 +210,46 @@ class RuleHandlers(Handlers):
 
 def _add_command(request: AddRuleRequest) -> str:
     word = "approve" if request.verdict is Verdict.APPROVED else "deny"
-    return f"rule add {word} {request.pattern}"
+    origin = None if request.origin is None else normalize_origin(request.origin)
+    options = (("--below", request.below), ("--origin", origin), ("--risk", request.risk))
+    words = (f" {option} {value}" for option, value in options if value)
+    return f"rule add {word} {request.pattern}{''.join(words)}"
 
 
-def _existing_rule(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:
-    rules = (r for r in catalog.rules if (r.verdict, r.pattern) == (verdict, pattern))
+def _origin_of(request: AddRuleRequest) -> str | None:
+    """Return the normal form of the origin. Raises BadRequest for a rule that cannot be."""
+    is_conditional = request.origin is not None or request.risk is not None
+    if is_conditional and request.verdict is not Verdict.APPROVED:
+        raise BadRequest(
+            "only an approve rule takes --origin and --risk", "rootsd rule add --help"
+        )
+    if request.below and request.pattern:
+        raise BadRequest("a rule takes GLOB or --below, not both", "rootsd rule add --help")
+    if request.origin is None:
+        return None
+    if not (request.below or request.pattern):
+        shown = shlex.quote(normalize_origin(request.origin) or "github.com/acme/*")
+        raise BadRequest(
+            "a rule with --origin needs a folder, too, because a clone can claim any origin",
+            f"rootsd rule add approve --origin {shown} --below ~/src",
+        )
+    if (origin := normalize_origin(request.origin)) is None:
+        # What was typed may hold a password.
+        raise BadRequest(
+            "--origin takes a host and a path, such as 'github.com/acme/*', or one address",
+            "rootsd rule add --help",
+        )
+    return origin
+
+
+def _existing_rule(catalog: Catalog, added: AddRule, verdict: Verdict) -> Rule | None:
+    wanted = verdict, added.pattern, added.origin, added.risk
+    rules = (r for r in catalog.rules if (r.verdict, r.pattern, r.origin, r.risk) == wanted)
     return next(rules, None)
 
 
 def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
-    covered = (p for p in catalog.projects.values() if matches(rule.pattern, p.path))
+    covered = (p for p in catalog.projects.values() if why_uncovered(rule, p) is None)
     return sorted(covered, key=lambda p: p.path)
 
 
@@ -232,7 +289,9 @@ def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
 
 
 def _rule_item(rule: Rule, covered: Sequence[Project]) -> RuleItem:
-    return _item(rule.verdict, rule.pattern, len(covered), rule.number, rfc3339(rule.at))
+    item = _item(rule.verdict, rule.pattern, len(covered), rule.number, rfc3339(rule.at))
+    item["origin"], item["risk"] = rule.origin, rule.risk
+    return item
 
 
 def _item(
@@ -249,6 +308,8 @@ def _item(
         verdict=verdict.value,
         pattern=text_of(pattern) if readable else None,
         pattern_b64=None if readable else b64encode(pattern).decode(),
+        origin=None,
+        risk=None,
         covers=covers,
         added_at=added_at,
         source=source,

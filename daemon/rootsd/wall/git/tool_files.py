@@ -134,11 +134,32 @@ def fingerprints(
     named = named_by_git(place) if named is None else named
     if not named.is_complete:
         yield GIT, None
-    seen = set[bytes]()
     # Folders last: a program can fill them with files until the limit.
-    names = sorted(
-        tool_names(root, place, named), key=lambda name: kind_below(root, name) is NodeKind.FOLDER
+    yield from fingerprints_at(
+        root,
+        sorted(
+            tool_names(root, place, named),
+            key=lambda name: kind_below(root, name) is NodeKind.FOLDER,
+        ),
     )
+
+
+def fingerprints_at(root: int, names: Iterable[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield the files at these names, and in folders there, as `fingerprints` does."""
+    for path, kind in entries_at_all(root, names):
+        if kind is None:
+            yield path, None
+            continue
+        with suppress(OSError):
+            yield path, fingerprint(root, path)
+
+
+def entries_at_all(root: int, names: Iterable[bytes]) -> Iterator[tuple[bytes, NodeKind | None]]:
+    """Yield the files and links at these names, and in folders there, with their kinds.
+
+    The kind is None at what was left out.
+    """
+    seen = set[bytes]()
     for name in names:
         for path, kind in _entries_at(root, name):
             if path in seen or kind is NodeKind.FOLDER:
@@ -147,11 +168,7 @@ def fingerprints(
             if len(seen) > _MAX_FILES:
                 yield name, None
                 break
-            if kind is None:
-                yield path, None
-                continue
-            with suppress(OSError):
-                yield path, fingerprint(root, path)
+            yield path, kind
 
 
 def fingerprint(root: int, path: bytes) -> bytes:

@@ -1,0 +1,119 @@
+"""Look into approved projects again and again, and tell a person what has changed.
+
+A look reads which files run by themselves, the risks, and the origin: `rootsd.helper.inspections`.
+The catalog keeps what it found. Two things depend on that: a rule that names an origin or a risk,
+and what a person is told about files that changed since the approval.
+
+A worktree that only inherits its approval is not looked into: programs make them all day.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import anyio
+
+from rootsd.config.schema import ChangePolicy
+from rootsd.control.project_reader import ProjectReader
+from rootsd.core.inputs import ProjectInspected
+from rootsd.core.model import ActorKind, LapseReason, Presence, Project, Rule, Verdict
+from rootsd.core.rules import needs_inspection
+from rootsd.state.ledger import Ledger
+
+MAX_AT_ONCE = 64
+"""With more projects, a decision does not wait: the first look comes afterwards."""
+_BATCH = 128  # as of the observations of discovery: events for one transaction
+_SOON_S, _SWEEP_S = 10.0, 120.0
+_PAUSE_S = 600.0
+_SHARE = 500  # a sweep takes at most this part of the time
+TellChanged = Callable[[str, Sequence[str]], None]
+
+
+class Inspector:
+    """Keeps the inspections in the catalog up to date.
+
+    `tell` is called with the files that changed. `policy` says what happens to the approval.
+    """
+
+    def __init__(
+        self, ledger: Ledger, reader: ProjectReader, tell: TellChanged, policy: ChangePolicy
+    ) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._tell = tell
+        self.policy = policy
+        self._noted: set[bytes] = set()
+        self._wake = anyio.Event()
+
+    def note(self, paths: Iterable[bytes]) -> None:
+        """Look into these projects soon, if they are approved or a rule needs that."""
+        self._noted.update(paths)
+        self._wake.set()
+
+    async def keep_looking(self, first_scan: Callable[[], Awaitable[None]]) -> None:
+        """Look into all approved projects now and then, for as long as the daemon runs."""
+        await first_scan()
+        while True:
+            started = time.monotonic()
+            await self.sweep(_SWEEP_S)
+            with anyio.move_on_after(max(_PAUSE_S, _SHARE * (time.monotonic() - started))):
+                while True:
+                    await self._wake.wait()
+                    self._wake = anyio.Event()
+                    noted, self._noted = self._noted, set()
+                    known = self._ledger.catalog.projects
+                    await self._look_if_needed([known[p] for p in noted if p in known], _SWEEP_S)
+
+    async def sweep(self, seconds: float = _SOON_S) -> int:
+        """Look into all approved projects, and those for which a rule needs that.
+
+        Return how many could not be read in time.
+        """
+        return await self._look_if_needed([*self._ledger.catalog.projects.values()], seconds)
+
+    async def _look_if_needed(self, projects: Iterable[Project], seconds: float) -> int:
+        rules = self._ledger.catalog.rules
+        return await self.look([each for each in projects if _is_needed(each, rules)], seconds)
+
+    async def look(self, projects: Sequence[Project], seconds: float = _SOON_S) -> int:
+        """Look into these projects now, and put what was found into the catalog.
+
+        Return how many could not be read in time.
+        """
+        if not projects:
+            return 0
+        lapse = LapseReason.CHANGED if self.policy is ChangePolicy.PENDING else None
+        found = await self._reader.inspections(projects, seconds)
+        events = [
+            ProjectInspected(project.path, project.observed.identity, seen, lapse)
+            for project in projects
+            if project.path in found
+            and (seen := found[project.path] or (lapse and project.observed.inspection))
+        ]
+        for start in range(0, len(events), _BATCH):
+            before = self._ledger.catalog.projects
+            await self._ledger.apply_events(events[start : start + _BATCH])
+            paths = [event.path for event in events[start : start + _BATCH]]
+            if new := [name for path in paths for name in self._new_changes(before.get(path))]:
+                self._tell("", new)
+        return len(projects) - len(found)
+
+    def _new_changes(self, before: Project | None) -> list[str]:
+        """Return the changed files of a project that were not changed `before`."""
+        catalog = self._ledger.catalog
+        now = None if before is None else catalog.projects.get(before.path)
+        if before is None or now is None:
+            return []
+        known, name = before.changed_files, catalog.name_of(now)
+        return [f"{name}/{path}" for path in now.changed_files if path not in known]
+
+
+def _is_needed(project: Project, rules: Iterable[Rule]) -> bool:
+    seen, decision = project.observed, project.ruling.decision
+    if seen.presence is not Presence.PRESENT or seen.incomplete is not None:
+        return False
+    is_approved = decision is not None and decision.verdict is Verdict.APPROVED
+    givers = (grant.actor.kind for grant in project.ruling.grants)
+    is_granted = any(kind is not ActorKind.MAIN_CHECKOUT for kind in givers)
+    return is_approved or is_granted or needs_inspection(rules, project)
