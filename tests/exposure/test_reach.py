@@ -200,6 +200,18 @@ def test_hostile_settings_neither_hang_nor_deceive(home: ExposedHome) -> None:
     assert {file: text.partition("this file: ")[2] for file, text in found.items()} == wanted
 
 
+def test_a_project_cannot_flood_the_report(home: ExposedHome) -> None:
+    home.write(".ssh/id_rsa", "")
+    rules = [f"Read(~/.shh/{number})" for number in range(5_000)]
+    for name, text in (("few", rules[:3]), ("many", rules), ("huge", rules * 4)):
+        project = home.repository(name).relative_to(home.path)
+        home.write(f"{project}/.claude/settings.json", {"permissions": {"deny": text}})
+    home.write(".claude/settings.json", {})
+    found = [each["file"] for each in home.items()["claude-code"]["findings"]]
+    counts = {name: sum(f"/{name}/" in file for file in found) for name in ("few", "many", "huge")}
+    assert counts == {"few": 3, "many": 20, "huge": 1}
+
+
 def test_links_of_a_person_are_followed(home: ExposedHome, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text('{"permissions": {"defaultMode": "bypassPermissions"}}')

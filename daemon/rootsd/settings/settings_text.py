@@ -15,6 +15,7 @@ from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import KeyPath, SettingsFormat
 
 _CAP = 16 << 20
+_MAX_ITEMS = 500
 
 
 class SettingsText(Struct, frozen=True):
@@ -39,9 +40,9 @@ class SettingsText(Struct, frozen=True):
         return found if isinstance(found, dict) else {}
 
     def texts(self, *keys: str) -> dict[KeyPath, str]:
-        """Return the texts in the array at `keys`, each by its own keys."""
+        """Return the first texts in the array at `keys`, each by its own keys."""
         found = self.at(*keys)
-        items = enumerate(found) if isinstance(found, list) else ()
+        items = enumerate(found[:_MAX_ITEMS]) if isinstance(found, list) else ()
         return {(*keys, number): item for number, item in items if isinstance(item, str)}
 
     def line(self, keys: KeyPath) -> int:
@@ -49,10 +50,11 @@ class SettingsText(Struct, frozen=True):
         return self.language.line(self.text, keys)
 
 
-def read_settings(path: str, language: SettingsFormat) -> SettingsText:
-    """Return a settings file. A missing one has no values and no problem. Raises nothing.
+def read_settings(path: str, language: SettingsFormat, cap: int = _CAP) -> SettingsText:
+    """Return a settings file of at most `cap` bytes. Raises nothing.
 
-    It never waits for a FIFO or a file system that hangs.
+    A missing one has no values and no problem. This never waits for a FIFO or a file system that
+    hangs.
     """
     try:
         real = follow(os.fsencode(path))
@@ -64,11 +66,11 @@ def read_settings(path: str, language: SettingsFormat) -> SettingsText:
         return SettingsText(path, language, problem=f"it cannot be read: {why}")
     if stat.S_ISDIR(mode):  # a client reads no folder as settings
         return SettingsText(path, language)
-    raw = read_small(real, _CAP + 1) if stat.S_ISREG(mode) else None
+    raw = read_small(real, cap + 1) if stat.S_ISREG(mode) else None
     if raw is None:
         why = "you may not read it" if stat.S_ISREG(mode) else "it is not a file"
         return SettingsText(path, language, problem=why)
-    if len(raw) > _CAP:
+    if len(raw) > cap:
         return SettingsText(path, language, problem="it is too large")
     try:
         text = raw.decode()

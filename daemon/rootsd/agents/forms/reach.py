@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
 from typing import TypedDict
 
 from msgspec import Struct, field
@@ -19,13 +20,15 @@ from rootsd.agents.forms.client import JSON
 from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.secret_names import secret_part
+from rootsd.disk.reader import CONFIG_CAP
 from rootsd.settings.formats import KeyPath, SettingsFormat
 from rootsd.settings.settings_text import SettingsText, read_settings
 
 _LIKENESS = 0.75
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _SHOWN = 3
-_MAX_NAMES = 2_000
+_MAX_NAMES = 500
+_MAX_IN_PROJECT = 20  # findings; anybody may have written the files of a project
 _WILD = frozenset("*?[{")
 
 
@@ -103,6 +106,7 @@ class ExposureFinding(TypedDict):
 
 AgentFile = SettingsText
 Found = list[ExposureFinding]
+Findings = Iterator[ExposureFinding]
 TextsByKeys = dict[KeyPath, str]
 
 
@@ -136,6 +140,11 @@ class AgentHome(Struct, frozen=True):
             self.texts[path] = read_settings(path, language)
         return self.texts[path]
 
+    def read_in_project(self, path: str) -> SettingsText:
+        """Return a settings file that others may have written, so a small one."""
+        self.texts[path] = read_settings(path, JSON, CONFIG_CAP)
+        return self.texts[path]
+
     def expand(self, typed: str) -> str | None:
         """Return a typed path as an absolute one, or None if it depends on the session."""
         if typed == "~" or typed.startswith("~/"):
@@ -146,6 +155,11 @@ class AgentHome(Struct, frozen=True):
     def holds_home(self, path: str) -> bool:
         """Return whether a folder is the home folder or contains it."""
         return f"{self.home}/".startswith(path.rstrip("/") + "/")
+
+
+def first_few(found: Iterator[ExposureFinding]) -> Found:
+    """Return as many findings as are worth the time for a file of a project."""
+    return list(islice(found, _MAX_IN_PROJECT))
 
 
 def by_default(extent: Extent, reason: str) -> ExposedAccess:

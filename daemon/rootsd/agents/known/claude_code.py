@@ -203,22 +203,19 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
     return form.AgentReach(reads, writes, tuple(opened), tuple(found))
 
 
-def reach_in(home: forms.reach.AgentHome, project: str) -> forms.reach.Found:
-    """Return what the settings of a project change for the sessions in it."""
+def reach_in(home: forms.reach.AgentHome, project: str) -> forms.reach.Findings:
+    """Yield what the settings of a project change for the sessions in it."""
     form, keys = forms.reach, ("permissions", "defaultMode")
-    found: forms.reach.Found = []
     paths = (f"{project}/{name}" for name in RUNS[1:3])
-    for file in map(home.read_path, filter(os.path.lexists, paths)):
+    for file in map(home.read_in_project, filter(os.path.lexists, paths)):
         if file.at(*keys) in ("acceptEdits", "auto", "bypassPermissions"):
             text = f"a session there runs in the mode {file.at(*keys)}, whatever your settings say"
-            found.append(form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text))
+            yield form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text)
         if file.at("disableAllHooks") is True:
             text = "a session there runs none of your hooks"
-            switch = ("disableAllHooks",)
-            found.append(form.finding(form.ExposureKind.HOOKS_OFF, file, switch, text))
-        found += _about_rules(home, file)
-        found += form.about_folders(home, file, _opened(file), "opens")
-    return found
+            yield form.finding(form.ExposureKind.HOOKS_OFF, file, ("disableAllHooks",), text)
+        yield from form.first_few(_about_rules(home, file))
+        yield from form.about_folders(home, file, _opened(file), "opens")
 
 
 def _by_mode(
@@ -261,9 +258,8 @@ def _widened_by(rule: str) -> str:
     return {"Read": "r", "Edit": "w", "Write": "w"}.get(tool, "")
 
 
-def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> forms.reach.Found:
+def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> forms.reach.Findings:
     form = forms.reach
-    found: forms.reach.Found = []
     denied = set(file.texts("permissions", "deny").values())
     for name in _RULES:
         for keys, rule in file.texts("permissions", name).items():
@@ -272,10 +268,10 @@ def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> fo
             like = form.nearest(tool, _TOOLS)
             if name == "allow" and rule in denied:
                 text = f"{rule} is also denied, and the denial wins"
-                found.append(form.finding(form.ExposureKind.CONTRADICTED, file, keys, text))
+                yield form.finding(form.ExposureKind.CONTRADICTED, file, keys, text)
             elif tool not in _TOOLS and like and not tool.startswith("mcp__"):
                 text = f"{rule} matches nothing: Claude Code has no tool {tool}; is it {like}?"
-                found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
+                yield form.finding(form.ExposureKind.MISSPELLED, file, keys, text)
             elif tool in _FILE_TOOLS and path.startswith("/") and not path.startswith("//"):
                 # It means a path beside the settings. Nobody keeps a /home or a /Users there.
                 top = "/" + path[1:].partition("/")[0]
@@ -283,13 +279,12 @@ def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> fo
                 if len(top) > 1 and os.path.isdir(top) and not os.path.lexists(beside):
                     text = f"{rule} is below the settings folder; for the disk, write //{path[1:]}"
                     kind = form.ExposureKind.MATCHES_NOTHING
-                    found.append(form.finding(kind, file, keys, text))
+                    yield form.finding(kind, file, keys, text)
             elif tool in _FILE_TOOLS and path.startswith(("//", "~/")):
                 meant = form.misspelled(home.expand(path.replace("//", "/", 1)) or "/")
                 if meant is not None:
                     text = f"{rule} matches nothing: is it {meant}?"
-                    found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
-    return found
+                    yield form.finding(form.ExposureKind.MISSPELLED, file, keys, text)
 
 
 def _about_lists(

@@ -18,6 +18,7 @@ from rootsd.exposure.report import ExposureItem, ExposureReport, measure
 _ROWS = 24  # of a small terminal
 _ROWS_OF_A_FINDING = 3
 _ROWS_AROUND = 5
+_SECRETS = 50
 _TONES = {Extent.EVERYTHING.value: Tone.BAD, Extent.UNKNOWN.value: Tone.BAD}
 _WEIGHTS = {kind.value: weight for weight, kind in enumerate(ExposureKind)}
 
@@ -80,6 +81,8 @@ def show_everything(output: Output, report: ExposureReport) -> None:
             output.command(2, "→ ", item["remedy"])
         for found in item["findings"]:
             _show_finding(output, "  finding ", found)
+    for path in report["secrets"][:_SECRETS]:
+        output.labelled("secret    ", safe_text(shorten_home(path)))
     output.line(_found(report))
 
 
