@@ -197,6 +197,18 @@ def test_so_are_very_many_without_a_wall(tmp_path: Path, sizes: Sizes) -> None:
             compare(next(records(os.path.dirname(os.path.dirname(folder)))), before)
 
 
+def test_the_comparison_sees_what_a_listing_that_came_late_has_missed(tmp_path: Path) -> None:
+    """The control."""
+    world = World(tmp_path)
+    folder = os.fsencode(world.walls / "agent" / "0")
+    before = {world.main: listing(world.main)}
+    (world.main / "a").unlink()
+    listings = begun(folder, world.main)
+    listings.conclude({os.fsencode(world.main): None}, (), SessionEnd.ORDERLY)
+    with pytest.raises(AssertionError):
+        compare(world.record(), before)
+
+
 def wait_for_tick() -> None:
     """Wait until a new ctime is later than all that there are."""
     now = time.clock_gettime_ns(_CLOCK_OF_CTIME)
