@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core import undo
 from rootsd.core.changes import AuditNote, AuditRecord, Change, ChangeVerb, ProjectChange
@@ -61,6 +62,15 @@ def test_the_newest_order_is_undone_with_all_its_events_but_no_grants() -> None:
     assert seqs(last_undoable_order(events[:1])) == [1]
     assert last_undoable_order([]) == ()
     assert seqs(last_undoable_order(history([add(rule(1, Verdict.APPROVED)), GRANTED]))) == [1]
+
+
+def test_a_decision_is_undone_after_a_look_noted_its_files() -> None:
+    looked = replace(approved(1), ruling=replace(approved(1).ruling, files=()))
+    noted = changed(ChangeVerb.NOTED, approved(1), looked, None)
+    events = history([APPROVED], [noted])
+    assert seqs(last_undoable_order(events)) == [1]
+    (step,) = plan_undo(events[:1], events)
+    assert (step.before, step.last.seq) == (None, 2)
 
 
 def test_undone_refused_and_observed_events_are_not_undoable() -> None:

@@ -242,6 +242,17 @@ async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None
     }
 
 
+async def test_files_that_nobody_is_known_to_have_changed_are_shown_by_their_project() -> None:
+    scene = NotifierHarness()
+    async with scene.telling():
+        scene.notifier.on_changed("", ["api/.mcp.json", "web/\x1b[2J"])
+        await scene.screen.until(1)
+    (line,) = scene.screen.shown[0].lines
+    assert line == (
+        "changed since you approved: api/.mcp.json, web/\\u{1b}[2J; rootsd review --changed"
+    )
+
+
 async def test_without_notifications_changed_files_are_not_shown_later() -> None:
     scene = NotifierHarness()
     async with scene.telling():
