@@ -208,6 +208,7 @@ def _sound_home(home: ExposedHome, seed: int) -> None:
 # sandbox_mode = "danger-full-access"
 sandbox_mode = "{chance.choice(["read-only", "workspace-write"])}"
 approval_policy = "on-request"
+profile = "work"
 [projects."{home.path}/src/{names[0]}"]
 trust_level = "trusted"
 [mcp_servers.py]

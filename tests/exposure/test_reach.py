@@ -42,6 +42,10 @@ REACH = [
     ("claude-code", _claude(permissions={"allow": ["Read"]}), EVERYTHING, ASKS),
     ("claude-code", _claude(permissions={"allow": ["Edit"]}), ASKS_ELSEWHERE, EVERYTHING),
     ("claude-code", _claude(**SANDBOX), EVERYTHING, ASKS_ELSEWHERE),
+    (
+        "claude-code", _claude(permissions={"defaultMode": "bypassPermissions"}, **SANDBOX),
+        EVERYTHING, EVERYTHING,
+    ),
     ("claude-code", _claude(**NO_HOME), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
     ("codex", _codex(""), EVERYTHING, ASKS_ELSEWHERE),
     ("codex", _codex('approval_policy = "never"'), EVERYTHING, PROJECT),
@@ -59,7 +63,7 @@ REACH = [
     ("opencode", _json(OPENCODE, {}), EVERYTHING, EVERYTHING),
     ("opencode", _json(OPENCODE, {"permission": {"*": "ask"}}), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
     (
-        "opencode", _json(OPENCODE, {"permission": {"bash": {"*": "allow", "a*": "ask"}}}),
+        "opencode", _json(OPENCODE, {"permission": {"bash": {"*": "ask", "git *": "allow"}}}),
         ASKS_ELSEWHERE, ASKS_ELSEWHERE,
     ),
     ("copilot", _json(".copilot/settings.json", {}), ASKS_ELSEWHERE, ASKS),
@@ -110,6 +114,9 @@ def test_an_agent_behind_the_wall_reaches_only_roots(home: ExposedHome) -> None:
     before, after = home.items()["codex"], home.items("codex")["codex"]
     assert (before["secrets"], before["remedy"]) == (1, "rootsd connect --confine codex")
     assert (after["reads"]["extent"], after["secrets"], after["remedy"]) == ("roots", 0, None)
+    assert ([each["kind"] for each in before["findings"]], after["findings"]) == (
+        ["asks-nothing"], [],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,10 @@ def _of_agent(
         remedy = f"rootsd connect --confine {programs[0]}"
     findings = list(reach.findings)
     said = reach.writes
-    if said["extent"] == reach.reads["extent"] == Extent.EVERYTHING and said["file"] is not None:
+    if not walled.isdisjoint(programs):
+        behind = by_default(Extent.ROOTS, "it starts behind the wall when you type its name")
+        reach = replace(reach, reads=behind, writes=behind, opened=())
+    elif said["extent"] == reach.reads["extent"] == Extent.EVERYTHING and said["file"] is not None:
         findings.append(_asks_nothing(agent.LABEL, said, remedy or ""))
     servers: list[tuple[str, ServerReach]] = []
     for client in clients:
@@ -130,9 +133,6 @@ def _of_agent(
         findings += agent.reach_in(home, project) if hasattr(agent, "reach_in") else ()
     findings += _about_denials(name, home, found)
     findings += _about_files(home)
-    if not walled.isdisjoint(programs):
-        behind = by_default(Extent.ROOTS, "it starts behind the wall when you type its name")
-        reach = replace(reach, reads=behind, writes=behind, opened=())
     reach = replace(reach, findings=tuple(findings))
     yield _item(name, agent.LABEL, home, reach, found, remedy)
     for client_name, server in servers:

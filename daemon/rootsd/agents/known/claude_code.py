@@ -198,7 +198,8 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
         is_denied = any(home.holds_home(home.expand(each) or "-") for each in denied)
         if not (is_asked or is_denied):  # its sandbox reads the whole disk
             reads = form.said_by(form.Extent.EVERYTHING, sandbox, "sandbox", "enabled")
-        writes = form.said_by(form.Extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
+        if writes["extent"] != form.Extent.EVERYTHING:  # it limits commands, not the file tools
+            writes = form.said_by(form.Extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
     opened = [each for file in files for each in _opened(file).values()]
     return form.AgentReach(reads, writes, tuple(opened), tuple(found))
 

@@ -158,6 +158,7 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
         "mcp_servers",
         "projects",
         "permissions",
+        "profile",
         "profiles",
     )
     found += form.misspelled_keys(file, (), known)

@@ -148,12 +148,11 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
         rules = file.members("permission")
         for tool in ("*", "bash"):
             actions = rules.get(tool)
-            # Of its rules, the last one that matches applies.
-            last = [*actions.values()][-1] if isinstance(actions, dict) and actions else actions
-            if last in ("ask", "deny"):
-                where = extent.ASKS_ELSEWHERE if last == "ask" else extent.PROJECT
+            action = actions.get("*") if isinstance(actions, dict) else actions
+            if action in ("ask", "deny"):
+                where = extent.ASKS_ELSEWHERE if action == "ask" else extent.PROJECT
                 reads = writes = form.said_by(where, file, "permission", tool)
-            elif last == "allow":
+            elif action == "allow":
                 reads = writes = form.said_by(extent.EVERYTHING, file, "permission", tool)
         folders = rules.get("external_directory")
         named = folders if isinstance(folders, dict) else {}
