@@ -51,7 +51,7 @@ from rootsd.wall.kernel.orders import (
     decode_news,
 )
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
-from rootsd.wall.kernel.warden import WardenSettings
+from rootsd.wall.kernel.warden import WardenSettings, WardenStart
 from rootsd.wall.session import worktree_front
 from rootsd.wall.session.terminal import wait_for
 from rootsd.wall.session.worktree_front import worktree_entries
@@ -551,7 +551,6 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
         home,
         ProtectionPolicy(spec["protection"]),
         RevokePolicy(spec["on_revoke"]),
-        frozenset(map(os.fsencode, spec["denied"])),
         without,
         os.fsencode(spec["kept"]),
         has_new_worktrees=spec["has_new_worktrees"],
@@ -564,7 +563,9 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:
         engine = StaticEngine(spec["landlock"])
-    warden = engine.start(settings, [from_json(ConfinedRoot, root) for root in spec["roots"]])
+    roots = tuple(from_json(ConfinedRoot, root) for root in spec["roots"])
+    denied = frozenset(map(os.fsencode, spec["denied"]))
+    warden = engine.fork_warden().start(WardenStart(settings, roots, denied))
     options = CellOptions(
         Network(spec["network"]),
         without,

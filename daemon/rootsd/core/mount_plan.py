@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from rootsd.core.access import Access
 from rootsd.core.paths import ancestors, contains
-from rootsd.core.record import Hex
+from rootsd.core.record import Hex, Text
 
 
 class ViewEntryKind(Enum):
@@ -64,8 +64,8 @@ class ViewEntry(NamedTuple):
     path: bytes
     kind: ViewEntryKind
     reason: str
-    target: bytes = b""
-    content: bytes = b""
+    target: Text = b""
+    content: Hex = b""
 
 
 SHOWN_FROM_OUTSIDE = frozenset(
@@ -138,6 +138,12 @@ class ConfinedRoot(NamedTuple):
     """Whether MCP clients do not get the root, because it holds a denied project."""
     shared_git_identity: FolderIdentity | None = None
     """The identity of that checkout, or null if the sender does not know it."""
+
+    def with_masks(self, paths: Iterable[bytes]) -> ConfinedRoot:
+        """Return the root with those of the `paths` masked that lie in it."""
+        inside = frozenset(path for path in paths if contains(self.path, path))
+        return self._replace(denied=self.denied | inside) if inside else self
+
     git_access: str = ""
     """Whether the root may use a Git directory outside, and why, for people. Empty if it uses
     none.

@@ -126,6 +126,13 @@ class DaemonLink:
         self.connection = None
         self.outgoing.clear()
 
+    def adopt(self, connection: socket.socket) -> None:
+        """Take a connection to a daemon as the present one."""
+        connection.settimeout(0)
+        self.connection = connection
+        self.start_error = None
+        self.policy.connected()
+
     def refuse(self) -> None:
         """Close the connection for good, because this daemon would answer with too much."""
         self.hang_up()
@@ -142,10 +149,7 @@ class DaemonLink:
             else:
                 self._miss(self.start_error or error)
             return
-        connection.settimeout(0)
-        self.connection = connection
-        self.start_error = None
-        self.policy.connected()
+        self.adopt(connection)
         self._on_connected()
 
     def _check_starter(self, starter: AutostartProcess) -> None:

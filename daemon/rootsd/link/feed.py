@@ -36,6 +36,8 @@ class Feed:
         """How long one attempt waits for a daemon whose backlog of connections is full."""
         self.link = DaemonLink(self._connected, self._unreachable, self._connect)
         self.link.starts_daemons = False
+        self.heard: bytearray | None = None
+        """What the daemon has sent on this connection, if somebody else is to take it over."""
         self._reader = FeedReader()
         self._events: list[FeedEvent] = []
         self._answer_due = math.inf
@@ -91,6 +93,11 @@ class Feed:
         """Connect again, because a message of this daemon cannot be understood."""
         self._hang_up(useful=False)
 
+    def adopt(self, connection: socket.socket, heard: bytes) -> None:
+        """Take over a connection on which the daemon has sent what another process `heard`."""
+        self.link.adopt(connection)
+        self._read(heard)
+
     def close(self) -> None:
         """Hang up."""
         self.link.hang_up()
@@ -99,6 +106,8 @@ class Feed:
         return rpc.connect_control(self.connect_timeout_s)
 
     def _connected(self) -> None:
+        if self.heard is not None:
+            self.heard.clear()
         self._reader = FeedReader()
         self._answer_due = time.monotonic() + _ANSWER_TIMEOUT_S
         self.link.outgoing += encode(Request(FOLLOW_ID, FOLLOW_METHOD, self.params))
@@ -114,13 +123,21 @@ class Feed:
                 gone = rpc.DaemonGone("the daemon hung up", "rootsd status")
                 self._events.append(Away(gone))
                 return
-            try:
-                for event in self._reader.read(data):
-                    self._take(event)
-            except RootsdError as error:
-                self.reject()
-                self._events.append(Away(error))
+            if not self._read(data):
                 return
+
+    def _read(self, data: bytes) -> bool:
+        """Take what the daemon sent, and return whether it can be understood."""
+        if self.heard is not None:
+            self.heard += data
+        try:
+            for event in self._reader.read(data):
+                self._take(event)
+        except RootsdError as error:
+            self.reject()
+            self._events.append(Away(error))
+            return False
+        return True
 
     def _hang_up(self, *, useful: bool) -> None:
         self.link.hang_up()

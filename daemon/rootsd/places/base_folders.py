@@ -26,6 +26,7 @@ PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state
 """The variables that move rootsd's own files, and the defaults below the home folder on Linux."""
 
 RECORD_NAME = "start.json"
+_MAX_NAME = 100  # a file name holds 255 bytes
 WALLS = b"/confine"
 """The folder of all walls, in the folder for rootsd's state."""
 _MAC_DEFAULT = "Library/Application Support"
@@ -71,6 +72,16 @@ def folder_of_daemon(variable: str) -> bytes:
 def walls_folder() -> bytes:
     """Return the folder with the private folders of all walls. Raises FolderUnavailable."""
     return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
+
+
+def folder_name(label: str) -> bytes:
+    """Return the name of the folder for what the programs with this name keep."""
+    letters = (each if _is_usual(each) else "_" for each in label)
+    return ("".join(letters).lstrip(".")[:_MAX_NAME] or "program").encode()
+
+
+def _is_usual(letter: str) -> bool:
+    return (letter.isascii() and letter.isalnum()) or letter in "_.-"
 
 
 def recorded_variables(record: str | os.PathLike[str]) -> dict[str, str]:

@@ -20,6 +20,9 @@ name namespaces below the warden's user namespace. The *owner* starts both. It i
     owner ──orders──> warden         the shared tree
       └─> waiter ─> init ─> program  a slave of that tree
 
+The owner forks the warden before it knows what to show: so both load their modules at once, while
+the daemon answers. See `session.begin`.
+
 If the owner ends, the kernel ends the program, and the warden ends itself. If the warden ends, the
 waiter ends the program: nobody could take a folder away any more.
 

@@ -32,9 +32,9 @@ from rootsd.wall.kernel.orders import (
 )
 from rootsd.wall.kernel.warden import Warden
 from rootsd.wall.session.engines import NamespaceWall
-from rootsd.wall.session.main import OwnedWall
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import FollowedView, WallSubscription
+from rootsd.wall.session.wall_parts import OwnedWall
 from rootsd.wire.feed import CHANGE_METHOD, FOLLOW_ID, Changed
 from rootsd.wire.jsonrpc import Notification, Response, encode
 from support.bridges import reply, request

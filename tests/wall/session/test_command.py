@@ -309,7 +309,7 @@ def started_with_a_link(link: Path) -> tuple[subprocess.Popen[bytes], int]:
     words = (*ROOTSD, "confine", "--", "sh", "-c", _LINK_AND_WAIT.format(link))
     front = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        cwd=link.parent.parent,
+        cwd=link.parent.parent, process_group=0,  # the kernel stops no orphaned group
     )  # fmt: skip
     assert front.stdout is not None
     assert front.stdout.readline() == b"linked\n"

@@ -14,7 +14,8 @@ from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session import main as confine
-from rootsd.wall.session.engines import CannotConfine, NamespaceWall
+from rootsd.wall.session.begin import CannotConfine
+from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.options import ConfineOptions, ConfineUsageError, Opening, parse_arguments
 from rootsd.wall.session.session_view import ComposedView, open_parts
 

@@ -15,7 +15,8 @@ from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.kernel.warden import WallSetupFailed
-from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
+from rootsd.wall.session.begin import CannotConfine
+from rootsd.wall.session.engines import NamespaceWall, StaticWall, engine_for
 from rootsd.wall.session.options import ConfineOptions, ConfineUsageError, parse_arguments
 from rootsd.wall.session.session_view import ComposedView
 from support import preloaded

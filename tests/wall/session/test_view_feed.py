@@ -13,10 +13,19 @@ import pytest
 from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
+from rootsd.core.wall import WallUse
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session import view_feed
-from rootsd.wall.session.view_feed import FollowedView, UnknownRoot, ViewFeed, subscribe
+from rootsd.wall.session.view_feed import (
+    FollowedView,
+    UnknownRoot,
+    ViewFeed,
+    answered,
+    ask,
+    follow_params,
+    subscribe,
+)
 from rootsd.wire import feed
 from rootsd.wire.feed import FEED_VERSION, BadFeed
 from rootsd.wire.hello import Hello
@@ -120,6 +129,16 @@ def follow(publisher: RootsPublisher) -> Iterator[Callable[[], Following]]:
         each.until_lost()
 
 
+def test_a_change_that_arrives_with_the_first_view_is_not_lost(publisher: RootsPublisher) -> None:
+    publisher.publish(API, WEB)
+    asked = ask(follow_params(Hello(client="a test"), {}, WallUse.PROGRAM))
+    with publisher.reported:
+        assert publisher.reported.wait_for(lambda: publisher.requests, _HANG_GUARD_MS / 1000)
+    publisher.publish(API)
+    assert answered(asked).roots == (API,)
+    asked.close()
+
+
 def test_changes_add_up_to_the_view_sorted_by_name() -> None:
     sent, view = SentView(), FollowedView()
     for roots in ((WEB, API), (WEB,), (DOCS, WEB), (), (API._replace(name="z"), WEB)):
@@ -202,6 +221,7 @@ def test_without_a_daemon_the_roots_stay_and_the_programs_stop(
 ) -> None:
     """What the next daemon no longer shows is gone before the programs continue."""
     monkeypatch.setattr(view_feed, "GRACE_S", 0.01)
+    monkeypatch.setattr(view_feed, "_LOOK_AGAIN_S", 1000.0)
     publisher.publish(API, WEB)
     following = follow()
     publisher.close()

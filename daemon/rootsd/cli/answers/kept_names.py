@@ -15,7 +15,8 @@ from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Busy, ErrorCode, Exit, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wall.session.kept_names import KeptName, folder_name, kept_names, remove_kept
+from rootsd.places.base_folders import folder_name
+from rootsd.wall.session.kept_names import KeptName, kept_names, remove_kept
 
 
 class NothingKept(RootsdError):

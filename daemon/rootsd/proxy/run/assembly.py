@@ -75,8 +75,8 @@ def run_confined(
     """
     # Imported here, because a server without a wall should not wait for the engine to load.
     from rootsd.proxy.run.wall import ServerWall  # noqa: PLC0415
-    from rootsd.wall.session.engines import CannotConfine  # noqa: PLC0415
-    from rootsd.wall.session.main import build_owned_wall  # noqa: PLC0415
+    from rootsd.wall.session.begin import CannotConfine  # noqa: PLC0415
+    from rootsd.wall.session.wall_parts import build_owned_wall  # noqa: PLC0415
 
     parts = _parts(options, scope, command, empty_folder)
     # The server must be able to open the folder that stands for "no roots".

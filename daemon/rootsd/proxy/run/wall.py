@@ -50,9 +50,9 @@ from rootsd.wall.kernel.orders import (
 )
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.session.daily_work import explain_missing
-from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
 from rootsd.wall.session.messages import describe_gone
 from rootsd.wall.session.view_feed import ViewFeed
+from rootsd.wall.session.wall_parts import OwnedWall, describe_pause, environment_inside
 from rootsd.wire.hello import encode_reported_roots
 
 _ANSWER_TIMEOUT_S = 60.0

@@ -19,10 +19,10 @@ from rootsd.disk.git_pointer import GIT, named_directory
 from rootsd.wall.git.directories import WORKTREES, common_directories, recorded_worktrees
 from rootsd.wall.git.entries import read_below
 from rootsd.wall.git.facts import Fact, FactKind
-from rootsd.wall.git.wall_folders import names_in
+from rootsd.wall.git.wall_folders import RUN_PREFIX, names_in
 from rootsd.wall.system_calls import closing, open_path
 
-RUN_PREFIX, LEFT_PREFIX = b"run-", b"left-"
+LEFT_PREFIX = b"left-"
 """How the names of the private folders of a start begin, in the folder of a wall.
 
 Those that were kept after its end have the second one.

@@ -37,7 +37,7 @@ from rootsd.wall.git.session_report import (
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.taken_away import is_removable, make_link, still_holds, take_away
 from rootsd.wall.git.tool_files import RUN_BY_HOOKS
-from rootsd.wall.git.wall_folders import CHANGES, START, program_of
+from rootsd.wall.git.wall_folders import CHANGES, RUN_PREFIX, START, program_of
 from rootsd.wall.system_calls import open_path
 
 _ONLY_LAST = (FactKind.TOOL_FILE, *OF_SETTINGS)  # an earlier fact about the path is void
@@ -193,7 +193,7 @@ class SessionBaseline:
 
         Raises OSError.
         """
-        old = self._folder + b"/" + private_worktrees.RUN_PREFIX
+        old = self._folder + b"/" + RUN_PREFIX
         new = self._folder + b"/%s%d-" % (private_worktrees.LEFT_PREFIX, time.time_ns())
         inside = [each for each in self._found if each.path.startswith(old) and still_holds(each)]
         if inside:

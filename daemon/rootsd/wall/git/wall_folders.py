@@ -6,17 +6,23 @@ imports little.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
 from rootsd.core.labels import safe_label
+from rootsd.wall.system_calls import closing
 
 CHANGES, START = b"/changes", b"/start.json"
 """The folder in that of a wall, and the file in it about a session that has not ended."""
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
+KEPT = b"/kept"
+"""The folder beside those of walls for what all programs of their name keep."""
+RUN_PREFIX = b"run-"
+"""The beginning of the names of private folders in that of a wall, which go with a start."""
 
 
 def wall_folders(walls: bytes) -> Iterator[bytes]:
@@ -30,6 +36,23 @@ def wall_folders(walls: bytes) -> Iterator[bytes]:
 def has_ended(folder: bytes) -> bool:
     """Return whether no session of a wall lacks its report."""
     return not os.path.lexists(folder + CHANGES + START)
+
+
+def is_abandoned(folder: bytes) -> bool:
+    """Return whether all parts of a session were killed, and something of it is left."""
+    is_clean = has_ended(folder) and not any(n.startswith(RUN_PREFIX) for n in names_in(folder))
+    return not is_clean and not is_held(folder + LOCK)
+
+
+def is_held(lock: bytes) -> bool:
+    """Return whether a process holds a lock. Nobody holds one that is not there."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError), closing(os.open(lock, flags)) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def program_of(folder: bytes) -> str:

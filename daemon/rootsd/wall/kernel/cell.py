@@ -20,7 +20,6 @@ import signal
 from contextlib import suppress
 
 from rootsd.wall.kernel import landlock, seccomp
-from rootsd.wall.kernel.mounted_view import TREE_ROOT
 from rootsd.wall.kernel.supervision import (
     CellOptions,
     Layer,
@@ -31,7 +30,7 @@ from rootsd.wall.kernel.supervision import (
     open_terminal,
     wait,
 )
-from rootsd.wall.kernel.warden import Warden
+from rootsd.wall.kernel.warden import TREE, VIEW, Warden
 from rootsd.wall.system_calls import (
     Attribute,
     Depth,
@@ -85,7 +84,7 @@ def enter(warden: Warden, options: CellOptions) -> None:
     if is_readable(waiter):  # it died before that call, so no signal comes
         os._exit(1)
     os.close(waiter)
-    _build(warden.folder + TREE_ROOT)
+    _build(warden.folder + TREE + VIEW)
     if options.network is Network.PRIVATE:
         bring_up_loopback()
     os.setsid()

@@ -3,28 +3,29 @@
 Each engine has a part in the warden, an `EnforcedView`, and a way in for the program's process.
 Everything else is shared: the view and its changes, orders, the feed, and the supervision of
 programs. A further system, such as macOS, is a further engine.
+
+The warden and the program's process load what they need: see `kernel.warden`.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
-from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
-from rootsd.wall.kernel import cell, landlock
-from rootsd.wall.kernel.mounted_view import MountedView
-from rootsd.wall.kernel.supervision import CellOptions
-from rootsd.wall.kernel.warden import (
-    EnforcedView,
-    FollowRoots,
-    ServeUntil,
-    Warden,
-    WardenSettings,
-    start_warden,
-)
+from rootsd.wall.kernel import landlock
+from rootsd.wall.kernel.warden import WaitingWarden
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from rootsd.wall.kernel.supervision import CellOptions
+    from rootsd.wall.kernel.warden import Warden
+    from rootsd.wall.kernel.warden_loop import FollowRoots, MakeView
 
 
 class Engine(ABC):
@@ -32,20 +33,34 @@ class Engine(ABC):
 
     kind: WallEngine
 
-    def start(
+    def fork_warden(
+        self, leave: Callable[[], object] = lambda: None, follow: FollowRoots | None = None
+    ) -> WaitingWarden:
+        """Fork a warden for programs of this process. With `follow`, it gets no orders.
+
+        It calls `leave` to close what only its owner may hold.
+        """
+        return WaitingWarden(partial(self._be_warden, os.getpid(), leave, follow))
+
+    def _be_warden(
         self,
-        settings: WardenSettings,
-        roots: Iterable[ConfinedRoot],
-        follow: FollowRoots | None = None,
-        serve_until: ServeUntil | None = None,
-    ) -> Warden:
-        """Fork a warden that shows `roots`. See `start_warden`. Raises WallSetupFailed."""
-        make_view = partial(self.make_view, owner=os.getpid())
-        return start_warden(make_view, settings, roots, follow, serve_until)
+        owner: int,
+        leave: Callable[[], object],
+        follow: FollowRoots | None,
+        channel: socket.socket,
+        alive: int,
+    ) -> NoReturn:
+        leave()
+        from rootsd.wall.kernel.warden_loop import be_warden  # noqa: PLC0415
+
+        make_view = self._load_view(owner)
+        gc.freeze()  # see `rootsd.__main__`
+        gc.enable()
+        be_warden(make_view, follow, channel, alive)
 
     @abstractmethod
-    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:
-        """Return the part in the warden. `owner` is the process that has started that."""
+    def _load_view(self, owner: int) -> MakeView:
+        """Load the part in the warden, and return what makes it for programs of `owner`."""
 
     @abstractmethod
     def enter(self, warden: Warden, options: CellOptions) -> None:
@@ -60,12 +75,16 @@ class NamespaceEngine(Engine):
 
     kind = WallEngine.NAMESPACES
 
-    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:
-        """Return a view in a shared tree."""
-        return MountedView(settings, owner)
+    def _load_view(self, owner: int) -> MakeView:
+        """Load the view in a shared tree."""
+        from rootsd.wall.kernel.mounted_view import MountedView  # noqa: PLC0415
+
+        return partial(MountedView, owner=owner)
 
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Move this process into namespaces below the warden's."""
+        from rootsd.wall.kernel import cell  # noqa: PLC0415
+
         cell.enter(warden, options)
 
 
@@ -80,14 +99,14 @@ class StaticEngine(Engine):
     def __init__(self, version: int | None = None) -> None:
         self._version = landlock.version() if version is None else version
 
-    def make_view(self, settings: WardenSettings, owner: int) -> EnforcedView:  # noqa: ARG002
-        """Return a view that holds for one start of a program."""
-        from rootsd.wall.kernel.fixed_view import FixedView  # noqa: PLC0415 - few walls need it
+    def _load_view(self, owner: int) -> MakeView:  # noqa: ARG002 - it searches no processes
+        """Load the view that holds for one start of a program."""
+        from rootsd.wall.kernel.fixed_view import FixedView  # noqa: PLC0415
 
-        return FixedView(settings, self._version)
+        return partial(FixedView, version=self._version)
 
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Restrict this process by the warden's rules."""
-        from rootsd.wall.kernel import static_cell  # noqa: PLC0415 - few walls need it
+        from rootsd.wall.kernel import static_cell  # noqa: PLC0415
 
         static_cell.enter(warden, options, self._version)

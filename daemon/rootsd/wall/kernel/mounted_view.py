@@ -31,16 +31,12 @@ from rootsd.wall.kernel.landlock import AttachedGuarantee, attached_guarantee
 from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
 from rootsd.wall.kernel.own_storage import remove_private
 from rootsd.wall.kernel.points import RevokeFailed
-from rootsd.wall.kernel.skeleton import VIEW_FOLDER
 from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.kernel.tree import SharedTree
-from rootsd.wall.kernel.warden import WardenSettings
+from rootsd.wall.kernel.warden import TREE, WardenSettings
 from rootsd.wall.system_calls import interval_timer
 from rootsd.wall.view.denied_base import DeniedBase
 
-_TREE = b"/tree"
-TREE_ROOT = _TREE + VIEW_FOLDER
-"""Where the root folder of the programs is, below the folder of the warden."""
 _MAX_HOLDERS = 32
 _UNWATCHED_INTERVAL_S = 1
 _SEARCH_BEFORE_START_S = 0.25
@@ -67,7 +63,7 @@ class MountedView:
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
-        self._tree = SharedTree(settings.folder + _TREE, settings)
+        self._tree = SharedTree(settings.folder + TREE, settings)
         self.notes = self._tree.notes
         self._owner = owner
         self._outside = holders.mounts_of_standard_files()
@@ -86,7 +82,7 @@ class MountedView:
 
         Raises OSError and RevokeFailed.
         """
-        os.makedirs(self._settings.folder + _TREE, 0o700, exist_ok=True)
+        os.makedirs(self._settings.folder + TREE, 0o700, exist_ok=True)
         remove_private(self._settings.folder)  # of a wall that was killed
         self._tree.build()
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from rootsd.wall.git.private_worktrees import RUN_PREFIX, flat_name
-from rootsd.wall.git.wall_folders import has_ended
+from rootsd.wall.git.private_worktrees import flat_name
+from rootsd.wall.git.wall_folders import RUN_PREFIX, has_ended
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.skeleton import NO_PRIVILEGES, OPEN_TO_ALL
 from rootsd.wall.system_calls import (
@@ -38,7 +38,6 @@ from rootsd.wall.system_calls import (
     open_path,
 )
 
-KEPT = b"/kept"
 """What all programs of a name keep, in the folder of the name."""
 IN_USE, DOOR = b"/in-use", b"/door"
 """Locks. Each warden that uses the folders holds IN_USE; DOOR is held to build or remove them."""

@@ -19,7 +19,8 @@ from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
-from rootsd.wall.git.private_worktrees import RUN_PREFIX, flat_name
+from rootsd.wall.git.private_worktrees import flat_name
+from rootsd.wall.git.wall_folders import RUN_PREFIX
 from rootsd.wall.kernel.own_storage import (
     CACHES,
     COPIES,

@@ -21,6 +21,7 @@ from enum import Enum
 
 from rootsd.core.paths import ancestors, contains
 from rootsd.wall.kernel import covers
+from rootsd.wall.kernel.warden import VIEW
 from rootsd.wall.system_calls import (
     Attribute,
     Depth,
@@ -32,7 +33,7 @@ from rootsd.wall.system_calls import (
     open_path,
 )
 
-VIEW_FOLDER, _SKELETON = b"/view", b"/skeleton"
+_SKELETON = b"/skeleton"
 TMPFS = b"tmpfs"
 NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 INODES = b"nr_inodes=1m"
@@ -52,7 +53,7 @@ class Skeleton:
     """The skeleton and the view over it, in the folder `base`."""
 
     def __init__(self, base: bytes) -> None:
-        self.root = base + VIEW_FOLDER
+        self.root = base + VIEW
         """The folder that becomes the root of programs."""
         self.folder = base + _SKELETON
         self.mounted: dict[bytes, Mounted] = {}

@@ -26,7 +26,7 @@ import struct
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple, NoReturn
 
 from rootsd.core.wall import WAITER_NAME
@@ -60,7 +60,7 @@ class Network(Enum):
     PRIVATE = "private"
 
 
-class Layer(Enum):
+class Layer(StrEnum):
     """A layer of the wall that an option, or an attack's control, can leave out."""
 
     LANDLOCK = "landlock"

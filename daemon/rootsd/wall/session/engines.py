@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rootsd.core.access import Access
-from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.mount_plan import (
     GIT_OUTSIDE_OF_CHECKOUT,
@@ -28,6 +27,7 @@ from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
 from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC, apparmor_restricts
 from rootsd.wall.kernel.warden import WallSetupFailed
+from rootsd.wall.session.begin import CannotConfine
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose, opened_devices
 from rootsd.wall.session.view_feed import WallSubscription
@@ -41,12 +41,6 @@ _STATIC_LACKS = (
 _CLOSED = "git push, ssh and gpg agents, docker, rootsd (--static refuses all sockets outside)"
 _NOT_SHOWN = "not shown"
 _NO_STATIC = f"--static needs Landlock {LANDLOCK_FOR_STATIC} (Linux 6.2), which is missing, too"
-
-
-class CannotConfine(RootsdError):
-    """The system does not allow a wall, so nothing was started."""
-
-    code = ErrorCode.REFUSED
 
 
 class ViewRow(NamedTuple):
@@ -67,10 +61,6 @@ class NamespaceWall:
 
     def __init__(self, guarantee: AttachedGuarantee | None = None) -> None:
         self._guarantee = attached_guarantee() if guarantee is None else guarantee
-
-    def landlock(self, options: ConfineOptions) -> int:
-        """Return 0 with `--nested`, which leaves Landlock off."""
-        return 0 if Opening.NESTED in options.flags else landlock.version()
 
     def compose(
         self,
@@ -145,10 +135,6 @@ class StaticWall:
     def __init__(self, version: int | None = None) -> None:
         self._version = landlock.version() if version is None else version
         self.engine: Engine = StaticEngine(self._version)
-
-    def landlock(self, options: ConfineOptions) -> int:  # noqa: ARG002 - the same with all options
-        """Return the version of Landlock."""
-        return self._version
 
     def compose(
         self,

@@ -18,21 +18,19 @@ from typing import NamedTuple
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.places.base_folders import WALLS
-from rootsd.wall.git.private_worktrees import LEFT_PREFIX, RUN_PREFIX
-from rootsd.wall.git.wall_folders import LOCK, names_in, wall_folders
+from rootsd.wall.git.private_worktrees import LEFT_PREFIX
+from rootsd.wall.git.wall_folders import KEPT, LOCK, RUN_PREFIX, names_in, wall_folders
 from rootsd.wall.kernel.own_storage import (
     CACHES,
     COPIES,
     DOOR,
     FOLDERS,
     IN_USE,
-    KEPT,
     remove_ended,
 )
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.system_calls import closing, open_below, open_path
 
-_MAX_NAME = 100  # a file name holds 255 bytes
 _BLOCK = 512
 _LOCK_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -48,16 +46,6 @@ class KeptName(NamedTuple):
     size: int
     used: float
     is_running: bool
-
-
-def folder_name(label: str) -> bytes:
-    """Return the name of the folder for what the programs with this name keep."""
-    letters = (each if _is_usual(each) else "_" for each in label)
-    return ("".join(letters).lstrip(".")[:_MAX_NAME] or "program").encode()
-
-
-def _is_usual(letter: str) -> bool:
-    return (letter.isascii() and letter.isalnum()) or letter in "_.-"
 
 
 def kept_names(state: bytes) -> Iterator[KeptName]:

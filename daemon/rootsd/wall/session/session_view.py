@@ -18,13 +18,14 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy, PushPolicy, RevokePolicy, WallSettings
+from rootsd.link.feed import Feed
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
-from rootsd.wall.session.view_feed import WallSubscription
+from rootsd.wall.session.view_feed import HeardRoots, WallSubscription
 from rootsd.wall.session.worktree_front import path_inside
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
@@ -78,6 +79,11 @@ class ComposedView(NamedTuple):
         """The part of a report to the daemon that stays as it is."""
         return {"network": self.has_network, "stays_open": list(self.stays_open)}
 
+    def heard(self, feed: Feed) -> HeardRoots:
+        """Return what a warden needs to take over a feed."""
+        heard = bytes(feed.heard or b"")
+        return HeardRoots(heard, self.hidden, self.has_network, self.stays_open)
+
     def writable(self) -> list[bytes]:
         """Return the folders outside that programs may write, beside the roots."""
         writable = [each.path for each in self.entries if each.kind is ViewEntryKind.WRITE]
@@ -124,8 +130,7 @@ class ComposedView(NamedTuple):
 
     def with_hidden(self, root: ConfinedRoot) -> ConfinedRoot:
         """Return `root` with the paths that `--hide` names masked in it."""
-        inside = frozenset(path for path in self.hidden if contains(root.path, path))
-        return root._replace(denied=root.denied | inside) if inside else root
+        return root.with_masks(self.hidden)
 
 
 def compose(

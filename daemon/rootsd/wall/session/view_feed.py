@@ -1,11 +1,12 @@
 """Follow the roots that the daemon shows to one confined program.
 
-`subscribe` runs in the front, before anything is built, since the daemon's settings are part of
-the view.
-`ViewFeed` takes over its connection in the warden. A daemon that is away is no revocation, so the
-roots stay. But after `GRACE_S` seconds, the programs are stopped, without a time limit, because
-nobody could take a root away from them. Once a daemon answers, its view is applied first, and then
-the programs continue. Meanwhile, `ViewFeed` itself takes away each root whose approval ends.
+`ask` and `answered` run in the front, before anything is built, since the daemon's settings are
+part of the view. The warden takes over the connection (`follow_heard`).
+
+`ViewFeed` is in the warden. A daemon that is away is no revocation, so the roots stay. But after
+`GRACE_S` seconds, the programs are stopped, without a time limit, because nobody could take a root
+away from them. Once a daemon answers, its view is applied first, and then the programs continue.
+Meanwhile, `ViewFeed` itself takes away each root whose approval ends.
 
 After a message that cannot be understood, or a change that was missed, the roots are not known.
 Then the programs are stopped at once, and the feed connects again. So it is with a daemon that
@@ -15,22 +16,21 @@ speaks another version of the feed: nothing is taken away, but nothing goes on e
 from __future__ import annotations
 
 import math
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.paths import text_of
-from rootsd.core.record import BadRecord, Record, from_json
+from rootsd.core.record import BadRecord, Record, Text, from_json, from_line
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import ChangeNews, PauseState, WardenReport
-from rootsd.wall.kernel.pause import ProgramPause
-from rootsd.wall.kernel.warden import GiveFile, SetRoots
 from rootsd.wire.feed import (
     FEED_VERSION,
     Away,
@@ -42,6 +42,10 @@ from rootsd.wire.feed import (
     RootsChange,
 )
 from rootsd.wire.hello import Hello, hello_params
+
+if TYPE_CHECKING:
+    from rootsd.wall.kernel.pause import ProgramPause
+    from rootsd.wall.kernel.warden_loop import FollowedRoots, GiveFile, SetRoots
 
 _REPORT = "report_confined"
 _CONNECT_TIMEOUT_S = 0.1
@@ -125,18 +129,37 @@ def subscribe(
 
     Return when all roots are known. Start a daemon if necessary. Raises RootsdError.
     """
-    params = {
+    return answered(ask(follow_params(greeting, program, use)))
+
+
+def follow_params(
+    greeting: Hello, program: Mapping[str, object], use: WallUse
+) -> dict[str, object]:
+    """Return the parameters of the request that follows the roots in a scope."""
+    return {
         "version": FEED_VERSION,
         "part": "roots",
         "hello": hello_params(greeting),
         "wall": program,
         "use": use.value,
     }
+
+
+def ask(params: Mapping[str, object]) -> Feed:
+    """Send the request to the daemon, if one runs, and do not wait for the answer."""
     feed = Feed(params)
+    feed.heard = bytearray()
     feed.link.starts_daemons = not sandbox.in_sandbox()
+    feed.link.attend()
+    return feed
+
+
+def answered(feed: Feed) -> WallSubscription:
+    """Return when all roots are known. Raises RootsdError."""
     settings, view = WallSettings(), FollowedView()
+    is_known = False
     try:
-        while True:
+        while not is_known:
             for event in feed.wait():
                 match event:
                     case Connected(result):
@@ -145,7 +168,7 @@ def subscribe(
                             raise UnknownRoot(unknown)
                     case Changed(change):
                         view.take(change)
-                        return WallSubscription(feed, settings, view)
+                        is_known = True
                     case Given():
                         pass  # nobody gives files to a program that has not started
                     case Away(why):
@@ -153,6 +176,43 @@ def subscribe(
     except RootsdError:
         feed.close()
         raise
+    return WallSubscription(feed, settings, view)
+
+
+class HeardRoots(NamedTuple):
+    """What a front hands over to its warden: what it `heard` from the daemon, and its own facts.
+
+    `hidden` are the paths to mask in roots. The others are for the reports to the daemon.
+    """
+
+    heard: Text
+    hidden: frozenset[bytes]
+    network: bool
+    stays_open: tuple[str, ...]
+
+
+def follow_heard(params: Mapping[str, object], line: bytes, connection: int) -> FollowedRoots:
+    """Take over the connection of a front in its warden, with the line of a `HeardRoots`."""
+    from rootsd.wall.kernel.warden_loop import FollowedRoots, WardenFeed  # noqa: PLC0415
+
+    own = from_line(HeardRoots, line)
+    feed = Feed(params)  # it starts no daemon, which would run inside the warden's namespaces
+    feed.adopt(socket.socket(fileno=connection), own.heard)
+    subscription = answered(feed)
+    state = {"network": own.network, "stays_open": [*own.stays_open]}
+
+    def make_feed(set_roots: SetRoots, programs: ProgramPause, give: GiveFile) -> WardenFeed:
+        def set_masked(
+            roots: Iterable[ConfinedRoot],
+            denied: frozenset[bytes],
+            removed: Mapping[bytes, RemovedRoot],
+        ) -> None:
+            set_roots([each.with_masks(own.hidden) for each in roots], denied, removed)
+
+        return ViewFeed(subscription, set_masked, state, programs, give)
+
+    first = [each.with_masks(own.hidden) for each in subscription.roots]
+    return FollowedRoots(first, subscription.view.denied, make_feed)
 
 
 def _give_nothing(path: bytes, copy: bytes) -> str:  # noqa: ARG001
