@@ -55,7 +55,7 @@ class Inspector:
         """Look into all approved projects now and then, for as long as the daemon runs."""
         await first_scan()
         while True:
-            started = time.monotonic()
+            started, self._noted = time.monotonic(), set()
             await self.sweep(_SWEEP_S)
             with anyio.move_on_after(max(_PAUSE_S, _SHARE * (time.monotonic() - started))):
                 while True:
