@@ -27,7 +27,7 @@ from rootsd.agents.forms.reach import (
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.exposure.hooks import about_hooks
-from rootsd.exposure.servers import ServerReach, servers_of
+from rootsd.exposure.servers import servers_of
 from rootsd.exposure.survey import Survey, survey
 from rootsd.sync.overrides import AllSettings, WrittenDenials
 from rootsd.sync.targets import TARGETS
@@ -121,27 +121,23 @@ def _of_agent(
         reach = replace(reach, reads=behind, writes=behind, opened=())
     elif said["extent"] == reach.reads["extent"] == Extent.EVERYTHING and said["file"] is not None:
         findings.append(_asks_nothing(agent.LABEL, said, remedy or ""))
-    servers: list[tuple[str, ServerReach]] = []
+    servers: list[ExposureItem] = []
     for client in clients:
         findings += about_hooks(client, home)
         for path in client.settings_files(environment):
             file = home.read_path(str(path), client.facts.language)
-            servers += [
-                (client.facts.name, each) for each in servers_of(client, environment, file)
-            ]
+            wrap = f"rootsd connect {client.facts.name} --wrap"
+            for server, its in servers_of(client, environment, file):
+                own = f"{client.facts.name}/{server.label}"
+                item = _item(own, server.label, home, its, found, wrap)
+                servers.append({**item, "agent": False})
     for project in found.repositories:
         findings += agent.reach_in(home, project) if hasattr(agent, "reach_in") else ()
     findings += _about_denials(name, home, found)
     findings += _about_files(home)
     reach = replace(reach, findings=tuple(findings))
     yield _item(name, agent.LABEL, home, reach, found, remedy)
-    for client_name, server in servers:
-        label = server.server.label
-        wrap = f"rootsd connect {client_name} --wrap"
-        yield {
-            **_item(f"{client_name}/{label}", label, home, server.reach, found, wrap),
-            "agent": False,
-        }
+    yield from servers
 
 
 def _item(

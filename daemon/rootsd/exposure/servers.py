@@ -7,8 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
 from rootsd.agents.forms.reach import (
     AgentReach,
     ExposureFinding,
@@ -37,25 +35,16 @@ _NAMES_PACKAGE = ("--package", "-p", "--from", "--spec")
 _WITH_VALUE = (
     "-e", "--env", "--env-file", "-v", "--volume", "--mount", "-p", "--publish", "--name",
     "--network", "--net", "-u", "--user", "-w", "--workdir", "--entrypoint", "--python",
-    "--with", "--index-url", "-i", "-l", "--label", "-h", "--hostname", "--memory", "-m",
-    "--cpus", "--platform", "--pull", "--add-host", "--gpus", "--ipc", "--cap-add",
-    "--cap-drop", "--security-opt",
+    "--with", "--index-url", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--pull",
+    "--platform", "--add-host", "--cap-add", "--cap-drop", "--security-opt",
 )  # fmt: skip
-_NO_VALUE_FOR = {"docker": ("-i",), "podman": ("-i",), "container": ("-i",)}
 _EXACT = re.compile(r"(?:==|@)v?\d+\.\d+[\w.+-]*$")
 _FIXED_SOURCE = re.compile(r"@(?:sha256:)?[0-9a-f]{40,64}(?:#.*)?$")
 
 
-class ServerReach(Struct, frozen=True):
-    """One server of a client: what it can reach, and the keys of its entry in the `file`."""
-
-    server: ServerId
-    reach: AgentReach
-
-
 def servers_of(
     client: McpClient, environment: ClientEnvironment, file: SettingsText
-) -> list[ServerReach]:
+) -> list[tuple[ServerId, AgentReach]]:
     """Return the servers in a settings file that a session would start."""
     if file.problem or not file.text:
         return []
@@ -64,7 +53,7 @@ def servers_of(
     except NotEditable:
         return []
     return [
-        ServerReach(entry.server, _reach(client, environment, file, entry))
+        (entry.server, _reach(client, environment, file, entry))
         for entry in list_servers(client.facts.form, entries)
         if "turned off" not in entry.obstacle
     ]
@@ -139,7 +128,7 @@ def unpinned(words: Sequence[str]) -> str | None:
             package = value or (rest.pop(0) if rest else None)
         elif not word.startswith("-"):
             package = word
-        elif name in _WITH_VALUE and not value and word not in _NO_VALUE_FOR.get(runner, ()):
+        elif name in _WITH_VALUE and not value:
             rest[:1] = []
     if package is None or package.startswith((".", "/", "~", "file:")):
         return None

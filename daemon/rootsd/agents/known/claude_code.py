@@ -181,10 +181,10 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
     reads, writes, found = _by_mode(files)
     for file in files:
         for keys, rule in file.texts("permissions", "allow").items():
-            widens = _widened_by(rule)
-            said = form.said_by(form.Extent.EVERYTHING, file, *keys)
-            reads = said if "r" in widens else reads
-            writes = said if "w" in widens else writes
+            if widens := _widened_by(rule):
+                said = form.said_by(form.Extent.EVERYTHING, file, *keys)
+                reads = said if "r" in widens else reads
+                writes = said if "w" in widens else writes
         found += _about_rules(home, file)
         found += form.misspelled_keys(file, (), ("permissions", "hooks", "sandbox", "env"))
         found += form.misspelled_keys(

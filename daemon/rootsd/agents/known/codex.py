@@ -142,25 +142,13 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
     if opened and mode in ("read-only", "danger-full-access"):
         needed = f"{keys[0]} is not workspace-write"
         found += form.about_switch(file, roots, "writable_roots", needed)
-    denials = [
-        path
-        for path, use in file.members("permissions", profile, "filesystem").items()
-        if use == "deny"
-    ]
-    denied = [home.expand(path) or "-" for path in denials]
-    if any(map(home.holds_home, denied)):
+    rules = file.members("permissions", profile, "filesystem")
+    if any(use == "deny" and home.holds_home(home.expand(at) or "-") for at, use in rules.items()):
         reads = form.said_by(extent.ASKS_ELSEWHERE, file, "permissions", profile, "filesystem")
     known = (
-        "sandbox_mode",
-        "approval_policy",
-        "sandbox_workspace_write",
-        "default_permissions",
-        "mcp_servers",
-        "projects",
-        "permissions",
-        "profile",
-        "profiles",
-    )
+        "sandbox_mode", "approval_policy", "sandbox_workspace_write", "default_permissions",
+        "mcp_servers", "projects", "permissions", "profile", "profiles",
+    )  # fmt: skip
     found += form.misspelled_keys(file, (), known)
     profile_file = home.read(access().place, forms.client.TOML)
     if profile_file.members("permissions", "rootsd", "filesystem") and profile != "rootsd":
