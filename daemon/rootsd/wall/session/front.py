@@ -134,7 +134,7 @@ def _run_program(
     agent: PlannedAgent | None,
     kind: WallKind,
     warden: Warden,
-    relay: PushRelay | None,
+    relay: PushRelay,
 ) -> int:
     ours, theirs = socket.socketpair()
     own = terminals()

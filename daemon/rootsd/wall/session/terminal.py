@@ -53,7 +53,7 @@ from rootsd.wall.kernel.supervision import (
 from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.messages import ScreenUse, width_of, wrapped
 from rootsd.wall.session.push_relay import PushRelay
-from rootsd.wall.session.relay_questions import NO, YES, RelayQuestions
+from rootsd.wall.session.relay_questions import NO, YES
 from rootsd.wall.session.user_terminal import UserTerminal, read_now, write_now
 
 _CHUNK = 1 << 16
@@ -96,7 +96,7 @@ def wait_with_news(
     waiter: int,
     news: WardenNews,
     tell: Callable[[PauseNews | RootNews], None],
-    relay: PushRelay | None,
+    relay: PushRelay,
 ) -> int:
     """Do the same, call `tell` with the news of the warden, and start the relay when needed."""
     forwarder = _SignalForwarder(waiter, news, relay)
@@ -132,7 +132,8 @@ class _SignalForwarder:
             self._held.append(number)
             self._news.let_run()
         elif number == signal.SIGTSTP:
-            _start_relay(self._relay)
+            if self._relay is not None:
+                self._relay.start()  # while this process is stopped, the warden may wait for it
             _stop_both(self._waiter)
         else:
             send_signal(self._waiter, number)
@@ -149,15 +150,15 @@ def _follow_news(
     news: WardenNews,
     tell: Callable[[PauseNews | RootNews], None],
     forwarder: _SignalForwarder,
-    relay: PushRelay | None,
+    relay: PushRelay,
 ) -> None:
     """Tell the news of the warden until the waiter has ended."""
     ended = os.pidfd_open(waiter)
-    while ended not in (ready := _poll((ended, news.fileno(), *_interest(relay)))):
+    while ended not in (ready := _poll((ended, news.fileno(), *relay.interest()))):
         for each in news.take():
             tell(each)
-        if not ready.keys().isdisjoint(_interest(relay)):
-            _start_relay(relay)
+        if not ready.keys().isdisjoint(relay.interest()):
+            relay.start()
         if news.state is PauseState.RUNNING:
             forwarder.release()
     os.close(ended)
@@ -171,19 +172,6 @@ def _poll(fds: Iterable[int]) -> dict[int, int]:
     return dict(poll.poll())
 
 
-def _interest(relay: PushRelay | None) -> tuple[int, ...]:
-    return () if relay is None else relay.interest()
-
-
-def _start_relay(relay: PushRelay | None) -> None:
-    """Start the relay when something is asked of it, or before this process stops.
-
-    A stopped process could not, and the warden would wait for it.
-    """
-    if relay is not None:
-        relay.start()
-
-
 class TerminalFront:
     """The front of one program with a terminal. Call `run` once."""
 
@@ -195,14 +183,14 @@ class TerminalFront:
         use: TerminalUse,
         news: WardenNews,
         describe: DescribeNews,
-        relay: PushRelay | None,
+        relay: PushRelay,
     ) -> None:
         """Take the end of the channel of `CellOptions`, and the `use` that is in there.
 
         The questions of the `relay` are shown while the keys come to this process.
         """
         self._relay = relay
-        self._questions = None if relay is None else relay.questions()
+        self._questions = relay.questions()
         self._answer: bytearray | None = None  # what was typed after a question
         self._news = news
         self._screen = ScreenUse()
@@ -252,10 +240,10 @@ class TerminalFront:
             self._take_signals()
         if self._channel.fileno() in ready:
             self._take_event()
-        if not ready.keys().isdisjoint(_interest(self._relay)):
-            _start_relay(self._relay)
-        if self._questions is not None and self._questions.fileno() in ready:
-            self._take_question(self._questions)
+        if not ready.keys().isdisjoint(self._relay.interest()):
+            self._relay.start()
+        if self._questions.fileno() in ready:
+            self._take_question()
         if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
             self._read_keys()
         if self._master in ready:
@@ -264,11 +252,10 @@ class TerminalFront:
 
     def _poll(self, woken: int) -> dict[int, int]:
         poll = select.poll()
-        for fd in (self._channel.fileno(), woken, self._news.fileno(), *_interest(self._relay)):
+        for fd in (self._channel.fileno(), woken, self._news.fileno(), *self._relay.interest()):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
-        is_asked = self._questions is not None and self._questions.fileno() >= 0
-        if self._questions is not None and is_asked and self._raw_from:
+        if self._questions.fileno() >= 0 and self._raw_from:
             poll.register(self._questions.fileno(), select.POLLIN)
         can_show = len(self._to_user) < _MAX_UNSENT and self._answer is None
         wanted = select.POLLIN if can_show else 0
@@ -311,9 +298,9 @@ class TerminalFront:
             lines, self._untold = self._untold, []
             self._tell(lines)
 
-    def _take_question(self, questions: RelayQuestions) -> None:
+    def _take_question(self) -> None:
         """Show a question, and let the program's output wait until there is an answer."""
-        text = questions.take()
+        text = self._questions.take()
         if text:
             self._answer = bytearray()
             lines = wrapped(f"rootsd: {text}", width_of(self._user.screen))
@@ -321,14 +308,14 @@ class TerminalFront:
         elif self._answer is not None:
             self._end_question()
 
-    def _take_answer(self, questions: RelayQuestions, keys: bytes) -> None:
+    def _take_answer(self, keys: bytes) -> None:
         """Take keys for a question. Only the whole word `yes` is one: it may come unexpectedly."""
         answer = self._answer
         for key in keys:
             if answer is None:
                 break
             if key in _ENDS_ANSWER:
-                questions.answer(YES if key in _ENTER and answer.strip() == b"yes" else NO)
+                self._questions.answer(YES if key in _ENTER and answer.strip() == b"yes" else NO)
                 self._end_question()
                 break
             if key in _ERASE:
@@ -395,8 +382,8 @@ class TerminalFront:
         if not data:
             self._hang_up()
             return
-        if self._answer is not None and self._questions is not None:
-            self._take_answer(self._questions, data)
+        if self._answer is not None:
+            self._take_answer(data)
             return
         self._signal_group(data)
         self._to_program += data
@@ -454,7 +441,7 @@ class TerminalFront:
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop like the program did, until the shell continues this process."""
-        _start_relay(self._relay)
+        self._relay.start()  # meanwhile, the warden may wait for it
         self._read_rest()
         self._write()
         self._give_back()
