@@ -24,6 +24,7 @@ OFF = "it is turned off, so it cannot be tried"
         ({"httpUrl": "https://example.com"}, NETWORK),
         ({"serverUrl": "https://example.com"}, NETWORK),
         ({"type": "sse", "command": "x"}, NETWORK),
+        ({"type": ["stdio"], "command": "x"}, ""),
         ({}, UNUSUAL), ("x", UNUSUAL), (None, UNUSUAL), ({"command": 1}, UNUSUAL),
         ({"command": ""}, UNUSUAL), ({"command": "x", "args": "y"}, UNUSUAL),
         ({"command": "x", "args": [1]}, UNUSUAL),

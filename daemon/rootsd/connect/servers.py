@@ -84,9 +84,9 @@ def _server(form: EntryForm, server: ServerId, entry: object) -> ServerEntry:
     inner = entry
     for key in form.command_keys(entry):
         inner = entry[key]
-    if any(key in inner for key in _ADDRESSES) or inner.get("type") in _REMOTE_TYPES:
+    if any(key in inner for key in _ADDRESSES) or _text(inner, "type") in _REMOTE_TYPES:
         return ServerEntry(server, obstacle="it is reached over the network")
-    if inner.get("type") in _BUILT_IN_TYPES:
+    if _text(inner, "type") in _BUILT_IN_TYPES:
         return ServerEntry(server, obstacle="it is a part of the client")
     words = form.words(entry)
     if words is None:
