@@ -13,17 +13,18 @@ from support.exposed_home import ExposedHome
 
 FILES = (
     ".claude/settings.json", ".claude.json", ".gemini/settings.json",
-    ".gemini/trustedFolders.json", ".qwen/settings.json", ".copilot/settings.json", ".copilot/config.json", ".codex/hooks.json",
-    ".config/opencode/opencode.json", ".cursor/cli-config.json", ".cursor/mcp.json",
-    "src/p/.claude/settings.json",
+    ".gemini/trustedFolders.json", ".qwen/settings.json", ".copilot/settings.json",
+    ".copilot/config.json", ".codex/hooks.json", ".config/opencode/opencode.json",
+    ".cursor/cli-config.json", ".cursor/mcp.json", "src/p/.claude/settings.json",
 )  # fmt: skip
 KEYS = st.sampled_from(
     (
-        "permissions", "allow", "deny", "additionalDirectories", "defaultMode", "sandbox", "enabled",
-        "filesystem", "hooks", "PreToolUse", "command", "type", "args", "env", "url", "projects",
-        "hasTrustDialogAccepted", "mcpServers", "tools", "allowed", "approvalMode", "context",
-        "includeDirectories", "security", "folderTrust", "trustedFolders", "userPolicy", "x", "~",
-        "deniedPaths", "permission", "bash", "external_directory", "mcp", "hooksConfig", "*", "/",
+        "permissions", "allow", "deny", "additionalDirectories", "defaultMode", "sandbox",
+        "enabled", "filesystem", "hooks", "PreToolUse", "command", "type", "args", "env", "url",
+        "projects", "hasTrustDialogAccepted", "mcpServers", "tools", "allowed", "approvalMode",
+        "context", "includeDirectories", "security", "folderTrust", "trustedFolders",
+        "userPolicy", "x", "~", "deniedPaths", "permission", "bash", "external_directory",
+        "mcp", "hooksConfig", "*", "/",
     )
 )  # fmt: skip
 PLAIN = st.none() | st.booleans() | st.integers() | st.sampled_from(
