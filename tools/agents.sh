@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the tests with real agent programs, with the options given. npm installs the programs first:
 # the tests run without the variables that npm may need to reach its registry.
-# Two files run at once, because a starting agent uses one core.
+# Two files run at once, because a starting agent uses one core. On a busy machine, one test takes
+# minutes.
 set -eu
 
 .venv/bin/python - "$@" <<'INSTALL'
@@ -14,5 +15,5 @@ for packages in ("five", "qwen", "cline", *(["pi"] if "--sizes=soak" in sys.argv
     installed(packages)
 INSTALL
 
-exec .venv/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile "$@" \
-    tests/e2e/agents
+exec .venv/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile \
+    -o faulthandler_timeout=600 "$@" tests/e2e/agents
