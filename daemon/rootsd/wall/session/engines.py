@@ -112,7 +112,7 @@ class NamespaceWall:
                 return CannotConfine(
                     "the system allows no more user namespaces (user.max_user_namespaces); "
                     + static,
-                    "sudo sysctl user.max_user_namespaces=10000",
+                    "sudo sysctl user.max_user_namespaces=15000",
                 )
             case errno.EPERM | errno.EACCES:
                 who = "AppArmor" if apparmor_restricts() else "the system"
