@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,6 +67,55 @@ def test_a_setting_that_runs_a_program_is_found(api: Path) -> None:
     assert new_or_changed(api, set_monitor("/tmp/a")) == [".git/config"]
     assert new_or_changed(api, set_monitor("/tmp/b")) == [".git/config"]
     assert new_or_changed(api, lambda: git("config", "user.name", "Ann", cwd=api)) == []
+
+
+def test_hooks_are_found_where_git_runs_them(api: Path) -> None:
+    def link_hooks() -> None:
+        shutil.rmtree(api / ".git/hooks")
+        (api / ".git/hooks").symlink_to("../scripts")
+
+    def set_hooks_path() -> None:
+        git("config", "core.hooksPath", "tools/hooks", cwd=api)
+
+    write(api / "scripts/pre-push", "1")
+    assert new_or_changed(api, link_hooks) == [".git/hooks", "scripts/pre-push"]
+    assert new_or_changed(api, lambda: write(api / "scripts/pre-push", "2")) == [
+        "scripts/pre-push"
+    ]
+    assert new_or_changed(api, set_hooks_path) == [".git/config"]
+    assert new_or_changed(api, lambda: write(api / "tools/hooks/pre-push")) == [
+        "tools/hooks/pre-push"
+    ]
+
+
+def test_hooks_are_found_from_a_worktree(api: Path) -> None:
+    tree = api.parent / "tree"
+    git("worktree", "add", "-q", tree, cwd=api)
+    assert new_or_changed(tree, lambda: write(api / ".git/hooks/pre-push")) == [
+        ".git/hooks/pre-push"
+    ]
+
+
+def test_settings_below_a_linked_folder_are_found(api: Path) -> None:
+    write(api / "shared/settings.json", "1")
+    assert new_or_changed(api, lambda: (api / ".claude").symlink_to("shared")) == [
+        ".claude",
+        "shared/settings.json",
+    ]
+    assert new_or_changed(api, lambda: write(api / "shared/settings.json", "2")) == [
+        "shared/settings.json"
+    ]
+
+
+def test_a_setting_of_one_worktree_is_found(api: Path) -> None:
+    git("config", "extensions.worktreeConfig", "true", cwd=api)
+    assert look(api).risk == ""
+
+    def set_monitor() -> None:
+        git("config", "--worktree", "core.fsmonitor", "/tmp/a", cwd=api)
+
+    assert new_or_changed(api, set_monitor) == [".git/config"]
+    assert look(api).risk == "runs code: git config"
 
 
 def test_a_switch_there_and_back_changes_nothing(api: Path) -> None:

@@ -1,8 +1,8 @@
 """Look into a project: its risks, its origin, and the content of files that run by themselves.
 
 Approved projects are looked into again and again. So a look has two steps. The first one reads
-names and times only, and makes a text of them. If that is the text of the last look, there is no
-second step, and no file is opened.
+names, times, and git's settings only, and makes a text of them. If that is the text of the last
+look, there is no second step, and no other file is opened.
 
 A secret counts by its name: people and programs change it all day, and rootsd never reads it.
 """
@@ -16,6 +16,7 @@ from itertools import islice
 
 from rootsd.core.model import Inspection, ProjectKind
 from rootsd.core.origins import claimed_place
+from rootsd.core.paths import contains
 from rootsd.core.risks import FindingKind, describe_risks
 from rootsd.disk.git_settings import program_settings, read_settings
 from rootsd.vcs.facts import (
@@ -26,18 +27,24 @@ from rootsd.vcs.facts import (
     is_entered,
 )
 from rootsd.vcs.git.config import read_git_config
+from rootsd.vcs.git.repository import GitDirs
 from rootsd.vcs.origin import git_dirs_of
-from rootsd.wall.git.tool_files import digest, entries_at_all, fingerprints_at
+from rootsd.wall.git.tool_files import (
+    digest,
+    entries_at_all,
+    fingerprints_at,
+    in_root,
+    with_links,
+)
 from rootsd.wall.system_calls import closing
 
-_CONFIG, _HOOKS = ".git/config", b".git/hooks/"
+_CONFIG = ".git/config"
 _MORE = "(more files)"
 _MAX_FILES = 256
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Folders last: a program can fill them with files until the limit.
-_NAMES = [
-    each.rstrip(b"/") for each in sorted(EXECUTED_PATHS, key=lambda name: name.endswith(b"/"))
-]
+_FILES = [each for each in EXECUTED_PATHS if not each.endswith(b"/")]
+_FOLDERS = [each.rstrip(b"/") for each in EXECUTED_PATHS if each.endswith(b"/")]
 _Place = tuple[bytes, list[bytes], bytes]
 """A folder, the names in it that count, and what stands before these for people."""
 
@@ -48,33 +55,44 @@ def inspect(path: bytes, kind: ProjectKind, known_state: str = "") -> Inspection
     What cannot be read counts as a risk. Raises nothing.
     """
     dirs = git_dirs_of(path, kind)
-    hooks = b"" if dirs is None else dirs.common + b"/hooks"
-    places = [(path, _NAMES, b""), (hooks, hooks_in(hooks), _HOOKS)]
-    config = b"" if dirs is None else dirs.common + b"/config"
-    marks = (_mark(path), _mark(config), *_folder_marks(path), *_file_marks(places))
-    state = digest(repr((dirs, marks)).encode()).decode()
+    settings = b"" if dirs is None else read_git_config(dirs)
+    programs = sorted(program_settings(settings))
+    places = _places(path, dirs, dict(programs).get("core.hookspath", ""))
+    marks = (_mark(path), *_folder_marks(path), *_file_marks(places))
+    state = digest(repr((dirs, settings, marks)).encode()).decode()
     if state == known_state:
         return None
     found = collect_risks(path, kind)
-    settings = b"" if dirs is None else read_git_config(dirs)
     files = {
         each["path"]: each["concern"]
         for each in found.findings
         if each["concern"] == FindingKind.SENSITIVE
     }
     files |= dict(_contents(places))
-    if programs := sorted(program_settings(settings)):
+    if programs:
         files[_CONFIG] = digest(repr(programs).encode()).decode()
     risk = describe_risks(found.findings, is_whole=found.is_whole)
     origin = claimed_place(read_settings(settings))
     return Inspection(state, origin, risk, tuple(sorted(files.items())))
 
 
+def _places(path: bytes, dirs: GitDirs | None, hooks_path: str) -> list[_Place]:
+    """Return the project, and the git directory if it lies elsewhere, with the names to read."""
+    folder = b"" if dirs is None else dirs.common + b"/hooks"
+    hooks = [folder + b"/" + name for name in hooks_in(folder)]
+    folders = [os.path.normpath(os.path.join(path, os.fsencode(hooks_path)))] if hooks_path else []
+    names = [*_FILES, *in_root(path, hooks), *_FOLDERS, *in_root(path, folders)]
+    places = [(path, names, b"")]
+    if dirs is not None and not contains(path, dirs.common):
+        places.append((dirs.common, [*in_root(dirs.common, hooks)], b".git/"))
+    return places
+
+
 def _contents(places: list[_Place]) -> Iterator[tuple[str, str]]:
     """Yield each file that runs by itself, and a text that stands for its content."""
     for folder, names, before in places:
         with suppress(OSError), closing(os.open(folder, _OPEN)) as root:
-            found = fingerprints_at(root, names)
+            found = fingerprints_at(root, with_links(root, names))
             for name, content in islice(found, _MAX_FILES):
                 yield os.fsdecode(before + name), os.fsdecode(content or b"unread")
             if next(found, None) is not None:
@@ -84,7 +102,7 @@ def _contents(places: list[_Place]) -> Iterator[tuple[str, str]]:
 def _file_marks(places: list[_Place]) -> Iterator[object]:
     for folder, names, _ in places:
         with suppress(OSError), closing(os.open(folder, _OPEN)) as root:
-            for name, _ in islice(entries_at_all(root, names), _MAX_FILES + 1):
+            for name, _ in islice(entries_at_all(root, with_links(root, names)), _MAX_FILES + 1):
                 yield name, _mark(folder + b"/" + name)
 
 

@@ -18,8 +18,11 @@ _REFTABLE_HEAD = b".invalid"
 
 
 def read_git_config(dirs: GitDirs) -> bytes:
-    """Return the text of the settings in a repository's own file."""
-    return read_small(dirs.common + b"/config", CONFIG_CAP) or b""
+    """Return the text of the settings in a repository's own files."""
+    text = read_small(dirs.common + b"/config", CONFIG_CAP) or b""
+    if b"worktreeconfig" in text.lower():  # the extension that lets git read a second file
+        text += b"\n" + (read_small(dirs.folder + b"/config.worktree", CONFIG_CAP) or b"")
+    return text
 
 
 def is_safe_for_libgit2(dirs: GitDirs) -> bool:

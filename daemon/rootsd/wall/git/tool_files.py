@@ -70,13 +70,11 @@ def tool_names(root: int, place: bytes, named: NamedFiles | None = None) -> list
     root.
     """
     named = named_by_git(place) if named is None else named
-    found = dict[bytes, None]()
-    for name in (*TOOL_FILES, *_in_root(place, named.paths)):
-        found.update(dict.fromkeys(_on_the_way(root, name)))
+    found = dict.fromkeys(with_links(root, (*TOOL_FILES, *in_root(place, named.paths))))
     # A whole root cannot be protected, so the hooks in it are, if it is a folder of hooks.
     hooks = [folder for folder in (place, place + b"/" + GIT) if folder in named.paths]
     words = (*named.words, *(folder + b"/" + name for folder in hooks for name in HOOK_NAMES))
-    for name in _in_root(place, words):
+    for name in in_root(place, words):
         way = [*_on_the_way(root, name)]
         if kind_below(root, way[-1]) is not NodeKind.FOLDER:
             found.update(dict.fromkeys(way))
@@ -171,6 +169,16 @@ def entries_at_all(root: int, names: Iterable[bytes]) -> Iterator[tuple[bytes, N
             yield path, kind
 
 
+def in_root(place: bytes, paths: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield those of the absolute paths that lie in a root, relative to it."""
+    return (path[len(place) + 1 :] for path in paths if is_inside(place, path))
+
+
+def with_links(root: int, names: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield these names in an open root, and the links on the way to each of them."""
+    return (each for name in names for each in _on_the_way(root, name))
+
+
 def fingerprint(root: int, path: bytes) -> bytes:
     """Return a text that changes with the content and the mode of a file, or the target of a link.
 
@@ -226,11 +234,6 @@ def digest_of(fingerprint: bytes) -> bytes:
     """Return the digest in a fingerprint; nothing for that of a link or a file not read."""
     words = fingerprint.split(b" ")
     return words[-1] if words[0] in (b"file", b"program") else b""
-
-
-def _in_root(place: bytes, paths: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield those of the absolute paths that lie in a root, relative to it."""
-    return (path[len(place) + 1 :] for path in paths if is_inside(place, path))
 
 
 def _on_the_way(root: int, name: bytes) -> Iterator[bytes]:
