@@ -57,6 +57,41 @@ async def test_each_change_is_told_once() -> None:
     assert control.world.published() == {path(1), path(2)}
 
 
+async def test_a_switch_between_two_branches_is_told_once() -> None:
+    control = ControlHarness(approved(1))
+
+    async def sweep(content: str) -> list[str]:
+        control.changed.clear()
+        control.reader.seen = {path(1): found(("mcp", content))}
+        await control.inspector.sweep()
+        return list(control.changed)
+
+    assert [await sweep(each) for each in ("main", "fix", "main", "fix")] == [
+        [],
+        ["p1/mcp"],
+        [],
+        [],
+    ]
+    await sweep("main")
+    assert await sweep("other") == ["p1/mcp"]
+
+
+async def test_a_look_that_ends_after_a_later_one_counts_for_nothing() -> None:
+    control = ControlHarness(approved(1))
+
+    async def find_late(*_: object) -> dict[bytes, Inspection | None]:
+        control.reader.seen = {path(1): found(("mcp", "new"))}
+        del control.reader.inspections  # type: ignore[method-assign]
+        await control.inspector.sweep()
+        return {path(1): found(("mcp", "old"))}
+
+    control.reader.inspections = find_late  # type: ignore[method-assign]
+    await control.inspector.sweep()
+    known = control.world.ledger.catalog.projects[path(1)]
+    assert known.ruling.files == (("mcp", "new"),)
+    assert known.changed_files == {}
+
+
 async def test_an_approval_ends_with_a_change_only_by_that_policy() -> None:
     control = ControlHarness(approved(1))
     for files in ((), (("mcp", "1"),)):

@@ -122,6 +122,9 @@ def test_an_approval_ends_with_a_change_only_if_it_should_and_no_rule_gives_it_b
     again = after(ended, Reinstate(API, APPROVE, ANN))
     assert API in again.roots
     assert again.projects[API].changed_files == {}
+    assert API in after(again, look(lapse=lapse), look(*HAS_MCP, lapse=lapse)).roots
+    replaced = after(again, seen(API, 2), replace(APPROVE, identity=identity(2)))
+    assert replaced.projects[API].ruling.files is None, "another folder is there"
     assert API in changed(look(lapse=lapse)).roots
 
 
@@ -131,6 +134,10 @@ def test_a_person_accepts_only_what_the_last_look_found() -> None:
     assert accepted.catalog.projects[API].changed_files == {}
     assert accepted.catalog.roots == known.roots
     assert [change.verb for change in accepted.changes] == [ChangeVerb.ACCEPTED]
+    both = after(accepted.catalog, look(("mcp", "2")), Accept(API, ANN, (("mcp", "2"),)))
+    back = after(both, look(*HAS_MCP))
+    assert back.projects[API].changed_files == {}, "a person accepted that before"
+    assert after(both, look(("mcp", "3"))).projects[API].changed_files == {"mcp": "changed"}
     for other in ((), (("mcp", "2"),)):
         with pytest.raises(IdentityChanged, match="not those that you were shown"):
             plan(known, [Accept(API, ANN, other)], LATER)

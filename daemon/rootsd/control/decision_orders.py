@@ -295,7 +295,7 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
         case Reinstate():
             return False
         case Accept():
-            return ruling.files == order.files
+            return not catalog.projects[order.path].changed_files
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():

@@ -27,6 +27,7 @@ _BATCH = 128  # as of the observations of discovery: events for one transaction
 _SOON_S, _SWEEP_S = 10.0, 120.0
 _PAUSE_S = 600.0
 _SHARE = 500  # a sweep takes at most this part of the time
+_MAX_TOLD = 10_000
 TellChanged = Callable[[str, Sequence[str]], None]
 
 
@@ -44,6 +45,8 @@ class Inspector:
         self._tell = tell
         self.policy = policy
         self._noted: set[bytes] = set()
+        # Project, file, and content. A switch between two branches is told once.
+        self._told: set[tuple[bytes, str, str]] = set()
         self._wake = anyio.Event()
 
     def note(self, paths: Iterable[bytes]) -> None:
@@ -84,12 +87,16 @@ class Inspector:
         if not projects:
             return 0
         lapse = LapseReason.CHANGED if self.policy is ChangePolicy.PENDING else None
+        begun = self._ledger.catalog.projects
+        projects = [begun.get(each.path, each) for each in projects]
         found = await self._reader.inspections(projects, seconds)
+        now = self._ledger.catalog.projects
         events = [
             ProjectInspected(project.path, project.observed.identity, seen, lapse)
             for project in projects
             if project.path in found
             and (seen := found[project.path] or (lapse and project.observed.inspection))
+            and _is_last_look(project, now.get(project.path))
         ]
         for start in range(0, len(events), _BATCH):
             before = self._ledger.catalog.projects
@@ -100,13 +107,26 @@ class Inspector:
         return len(projects) - len(found)
 
     def _new_changes(self, before: Project | None) -> list[str]:
-        """Return the changed files of a project that were not changed `before`."""
+        """Return the changed files of a project that were not changed `before`.
+
+        Leave out a content of which the person was told before.
+        """
         catalog = self._ledger.catalog
         now = None if before is None else catalog.projects.get(before.path)
-        if before is None or now is None:
+        if before is None or now is None or now.observed.inspection is None:
             return []
-        known, name = before.changed_files, catalog.name_of(now)
-        return [f"{name}/{path}" for path in now.changed_files if path not in known]
+        new, name = now.changed_files.keys() - before.changed_files, catalog.name_of(now)
+        found = {(now.path, *file) for file in now.observed.inspection.files if file[0] in new}
+        untold = sorted(found - self._told)
+        if len(self._told) > _MAX_TOLD:
+            self._told.clear()
+        self._told |= found
+        return [f"{name}/{path}" for _, path, _ in untold]
+
+
+def _is_last_look(project: Project, now: Project | None) -> bool:
+    """Return whether no other look into a project came before this one, which began earlier."""
+    return now is None or now.observed.inspection == project.observed.inspection
 
 
 def _is_needed(project: Project, rules: Iterable[Rule]) -> bool:

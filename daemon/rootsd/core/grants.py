@@ -48,10 +48,13 @@ def derive_grants(
             grant = _grant_for(project, judged, now, confirmed)
             if grant is not None:
                 by_person = path in confirmed or project.ruling.by_person
-                named = replace(project.ruling, name=judged.name_of(project), by_person=by_person)
-                seen = project.observed.inspection
-                files = None if seen is None else seen.files
-                yield replace(project, ruling=_with_grant(named, grant, files))
+                named = replace(
+                    project.ruling,
+                    name=judged.name_of(project),
+                    by_person=by_person,
+                    files=project.accepted_files,
+                )
+                yield replace(project, ruling=_with_grant(named, grant))
 
 
 def approval_start_ns(worktrees: Iterable[Project | None], now: datetime) -> int | None:
@@ -115,6 +118,6 @@ def _grant_for(
     return None
 
 
-def _with_grant(ruling: Ruling, grant: Grant, files: tuple[tuple[str, str], ...] | None) -> Ruling:
+def _with_grant(ruling: Ruling, grant: Grant) -> Ruling:
     kept = tuple(each for each in ruling.grants if each.actor.kind is not grant.actor.kind)
-    return replace(ruling, grants=(*kept, grant), lapse=None, files=files)
+    return replace(ruling, grants=(*kept, grant), lapse=None)

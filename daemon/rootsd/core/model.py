@@ -392,8 +392,8 @@ class Ruling(Struct, frozen=True):
     project. It helps people to recognize the project. No decision depends on it, because the
     author of the project chose it. `by_person` says whether a person ever approved, denied,
     confirmed, or renamed this very project. If nobody did, a worktree that is gone is not kept.
-    `files` are those of the inspection that the approval was based on, or that a person accepted
-    later. It is None until there was one.
+    `files` are those of the inspection that the approval was based on, and those that a person
+    accepted later, so one file may have several contents. It is None until there was one.
     """
 
     decision: Decision | None = None
@@ -444,12 +444,19 @@ class Project(Struct, frozen=True):
         """Return the files that are new or changed since the approval, each with that word."""
         if self.ruling.files is None or self.observed.inspection is None:
             return {}
-        known = dict(self.ruling.files)
+        known, names = set(self.ruling.files), dict(self.ruling.files)
         return {
-            path: "changed" if path in known else "new"
-            for path, content in self.observed.inspection.files
-            if known.get(path) != content
+            file[0]: "changed" if file[0] in names else "new"
+            for file in self.observed.inspection.files
+            if file not in known
         }
+
+    @property
+    def accepted_files(self) -> tuple[tuple[str, str], ...] | None:
+        """Return the `files` of the ruling if a person accepts what the last look found, too."""
+        if self.observed.inspection is None:
+            return self.ruling.files
+        return tuple(sorted({*(self.ruling.files or ()), *self.observed.inspection.files}))
 
 
 class Rule(Struct, frozen=True):

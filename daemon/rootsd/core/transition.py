@@ -252,7 +252,7 @@ def _accepted(project: Project, order: Accept) -> Project:
         raise IdentityChanged(
             f"the files of {shown} are not those that you were shown", "rootsd review --changed"
         )
-    return replace(project, ruling=replace(project.ruling, files=order.files))
+    return replace(project, ruling=replace(project.ruling, files=project.accepted_files))
 
 
 def _is_only_proposed(project: Project) -> bool:
@@ -323,6 +323,7 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
             grants=(),
             lapse=make_lapse(decision, reason, now),
             kept_access=ruling.access,
+            files=ruling.files if reason is LapseReason.CHANGED else None,
         ),
     )
 
@@ -399,20 +400,15 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             tags=tuple(sorted({*project.ruling.tags, *order.tags})),
             origin=order.origin,
             by_person=True,
-            files=_files_of(project),
+            files=project.accepted_files,
         ),
     )
-
-
-def _files_of(project: Project) -> tuple[tuple[str, str], ...] | None:
-    seen = project.observed.inspection
-    return None if seen is None else seen.files
 
 
 def _reinstated(project: Project, order: Reinstate) -> Project:
     """Return the project as pending, without its lapse. Its name, tags, and access stay."""
     _check_approvable(project, order.approval.identity, order.approval.incomplete)
-    ruling = replace(project.ruling, lapse=None, by_person=True, files=_files_of(project))
+    ruling = replace(project.ruling, lapse=None, by_person=True, files=project.accepted_files)
     return replace(project, ruling=ruling)
 
 
