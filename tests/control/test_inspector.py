@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from rootsd.config.schema import ChangePolicy
@@ -76,16 +77,18 @@ async def test_a_switch_between_two_branches_is_told_once() -> None:
     assert await sweep("other") == ["p1/mcp"]
 
 
-async def test_a_look_that_ends_after_a_later_one_counts_for_nothing() -> None:
+async def test_a_look_that_ends_after_a_later_one_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     control = ControlHarness(approved(1))
 
     async def find_late(*_: object) -> dict[bytes, Inspection | None]:
         control.reader.seen = {path(1): found(("mcp", "new"))}
-        del control.reader.inspections  # type: ignore[method-assign]
+        monkeypatch.undo()
         await control.inspector.sweep()
         return {path(1): found(("mcp", "old"))}
 
-    control.reader.inspections = find_late  # type: ignore[method-assign]
+    monkeypatch.setattr(control.reader, "inspections", find_late)
     await control.inspector.sweep()
     known = control.world.ledger.catalog.projects[path(1)]
     assert known.ruling.files == (("mcp", "new"),)
