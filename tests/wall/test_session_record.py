@@ -244,6 +244,17 @@ def test_a_root_in_which_nothing_happened_is_not_looked_at(
         assert len(looked) == is_changed
 
 
+def test_a_root_with_more_folders_than_may_be_watched_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_names, "_PART_OF_WATCHES", 1 << 40)
+    world = World(tmp_path)
+    listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
+    (world.main / "a").unlink()
+    listings.conclude({os.fsencode(world.main): None}, (), SessionEnd.ORDERLY)
+    assert list(world.changed(world.main)) == ["a"]
+
+
 @needs_wall
 def test_each_changed_file_has_the_view_of_git_also_if_the_session_made_a_commit(
     world: World,

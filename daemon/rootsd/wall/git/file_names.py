@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 INDEX = b".index"
 """Added to the name of a listing: a copy of what git tracked then."""
-WATCHED = "watched"
+WATCHED, UNWATCHED = "watched", "unwatched"
 LATE = "/"
 """In front of the path of a folder that has changed since the start, or could not be listed."""
 _NAMES, _INCOMPLETE = CHANGES + b"/names/", b".new"
@@ -196,7 +196,7 @@ def _list_all(
             is_late = folder.changed_ns is None or folder.changed_ns >= since_ns
             files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
             parts.append("\0".join((LATE * is_late + folder.path, *files)))
-        header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else ''}"
+        header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else UNWATCHED}"
         _write(root, place + b"%d-%d" % (since_ns, number), "\0\0".join((header, *parts)))
 
 
