@@ -336,6 +336,33 @@ def test_the_relay_for_git_runs_before_the_front_stops_and_cannot_start_it(
         front.communicate()
 
 
+def test_a_revoke_does_not_wait_for_a_front_that_is_stopped(
+    root: ConfinedRoot, publisher: RootsPublisher, tmp_path: Path
+) -> None:
+    first, later = (ConfinedRoot(os.fsencode(tmp_path / each), Access.READ) for each in "ab")
+    for each in (first, later):
+        os.mkdir(each.path)
+    publisher.publish(root, first)
+    front, _ = started_with_a_link(repository_of(root))
+    mounts = Path(f"/proc/{Process(front.pid).children(recursive=True)[-1].pid}/mountinfo")
+
+    def sees(each: ConfinedRoot) -> bool:
+        return b" %b " % each.path in mounts.read_bytes()
+
+    with front:
+        assert sees(first), "the control"
+        front.send_signal(signal.SIGSTOP)
+        try:
+            publisher.publish(root, later)
+            until(lambda: not sees(first))  # now the front must look at the origin of the new root
+            publisher.publish(later)
+            until(lambda: not sees(root))
+            assert not sees(later)
+        finally:
+            front.send_signal(signal.SIGCONT)
+        until(lambda: sees(later))
+
+
 @pytest.mark.parametrize("victim", ["front", "warden"])
 def test_the_link_is_removed_if_one_of_the_two_is_killed(root: ConfinedRoot, victim: str) -> None:
     link = repository_of(root)

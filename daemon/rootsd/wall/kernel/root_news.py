@@ -10,8 +10,11 @@ programs.
 
 from __future__ import annotations
 
+import math
+import select
 import socket
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
@@ -22,6 +25,7 @@ from rootsd.core.paths import text_of
 from rootsd.core.record import to_line
 
 _TIMEOUT_S = 10.0
+_MAX_UNSENT = 1 << 24
 _CHUNK = 1 << 12
 ANSWER = b"\n"
 
@@ -57,16 +61,18 @@ class RootTeller:
         self._channel = channel
         self._known: dict[bytes, Access] = {}
         self._unanswered = 0
+        self._outgoing = bytearray()
         self._lines = bytearray()
         self.refused: tuple[str, ...] = ()
         """What the listener has refused to programs."""
         if channel is not None:
-            channel.settimeout(_TIMEOUT_S)
+            channel.settimeout(0)
 
-    @property
-    def fd(self) -> int:
-        """The descriptor of the channel, or -1 without one."""
-        return -1 if self._channel is None else self._channel.fileno()
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptor of the channel, with its poll(2) events."""
+        if self._channel is not None:
+            wanted = select.POLLIN | (select.POLLOUT if self._outgoing else 0)
+            yield self._channel.fileno(), wanted
 
     def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
         """Return the roots in `desired` that the listener does not know with this access."""
@@ -86,22 +92,41 @@ class RootTeller:
     ) -> None:
         """Tell about roots that programs do not see yet. Call `wait` before they do."""
         if roots := _seen(paths, desired, git):
-            self._unanswered += self._send(SeenRoots(NewsKind.ABOUT_TO_SHOW, roots))
+            self._unanswered += 1
+            self._send(SeenRoots(NewsKind.ABOUT_TO_SHOW, roots))
 
-    def wait(self) -> None:
-        """Wait until the listener knows all that was announced. Give it up if it does not answer.
+    def wait(self, others: Iterable[tuple[int, int]] = (), until: float = math.inf) -> bool:
+        """Wait until the listener knows all that was announced, and return whether it does.
 
-        A listener that is late must not take what programs wrote for what a person wrote.
+        Do not wait longer than `until`, or until one of the descriptors `others` is ready. Give up
+        a listener that takes longer: it must not take what programs wrote for a person's.
         """
+        due = time.monotonic() + _TIMEOUT_S
         while self._unanswered and self._channel is not None:
-            self.attend()
+            poll = select.poll()
+            for fd, events in (*others, *self.interest()):
+                poll.register(fd, events)
+            left_s = min(due, until) - time.monotonic()
+            ready = dict(poll.poll(math.ceil(max(left_s, 0.0) * 1000)))
+            if self._channel.fileno() in ready:
+                self.attend()
+            elif ready or time.monotonic() >= until:
+                return False
+            elif time.monotonic() >= due:
+                self._give_up()
+        return True
 
     def attend(self) -> None:
-        """Wait for what the listener sends, and take it."""
+        """Send what the listener did not take yet, and take what it sends."""
         data = b""
-        if self._channel is not None:
-            with suppress(OSError):
+        try:
+            self._flush()
+            if self._channel is not None:
                 data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
         if not data:
             self._give_up()
         *lines, self._lines = (self._lines + data).split(b"\n")
@@ -120,16 +145,21 @@ class RootTeller:
         self._known = {root.path: root.access for root in roots}
         self._send(SeenRoots(NewsKind.SHOWN, roots))
 
-    def _send(self, news: SeenRoots) -> bool:
-        """Send a line, and return whether that was possible."""
-        if self._channel is None:
-            return False
+    def _send(self, news: SeenRoots) -> None:
+        if self._channel is not None:
+            self._outgoing += to_line(news)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send what the listener takes now. It may be stopped, and a revoke must not wait."""
         try:
-            self._channel.sendall(to_line(news))
+            while self._outgoing and self._channel is not None:
+                del self._outgoing[: self._channel.send(self._outgoing)]
+        except BlockingIOError:
+            if len(self._outgoing) > _MAX_UNSENT:
+                self._give_up()
         except OSError:
             self._give_up()
-            return False
-        return True
 
     def _give_up(self) -> None:
         """Hang up for all holders of the channel, so that the listener knows no root any more."""

@@ -54,6 +54,7 @@ from rootsd.wall.view.denied_base import is_denied
 _CHUNK = 1 << 16
 _MAX_WAIT_S = 3600.0  # poll(2) takes no number of milliseconds that is too large
 _HIDDEN = "it is hidden"
+_LATE = "rootsd still looks for its origin"
 
 
 class WardenFeed(Protocol):
@@ -265,6 +266,7 @@ class _WardenLoop:
         self._outgoing = bytearray()
         self._has_ended = False
         self._reasons: dict[bytes, str] = {}  # why roots and git directories are not shown
+        self._late: frozenset[bytes] = frozenset()  # what must be looked at before it is shown
         channel.settimeout(0)
 
     def follow(self, make_feed: MakeFeed, first: WardenReport) -> None:
@@ -300,9 +302,11 @@ class _WardenLoop:
             self._changes.drop_all_but(self._wanted)
             if self._changes.fd in ready and (names := self._changes.attend()):
                 self._tell_changes(ChangeNews(names))
-            if self._teller.fd in ready:
+            if any(fd in ready for fd, _ in self._teller.interest()):
                 self._teller.attend()
                 self._tell_changes(ChangeNews((), self._teller.refused))
+            if self._late:
+                self._set_roots([*self._roots.values()], self._denied, {})
             if self._view.watched in ready:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
@@ -353,6 +357,7 @@ class _WardenLoop:
     def change(self, order: WardenOrder) -> WardenReport:
         """Apply an order, and return the state after it."""
         self._reasons.clear()  # the view tries again to show what is missing
+        self._late = frozenset()
         match order.kind:
             case OrderKind.SET:
                 self._roots = {root.path: root for root in order.roots}
@@ -370,21 +375,32 @@ class _WardenLoop:
         new, untold = (each.unknown(desired) - asked for each in (self._changes, self._teller))
         earlier = AppliedChange()
         if unseen := new | untold:  # to look at these takes time, and a revoke must not wait
-            known = {path: mount for path, mount in desired.items() if path not in unseen}
-            earlier = self._view.change(known, self._denied)
+            self._late = unseen
+            earlier = self._view.change(self._desired(), self._denied)
             self._tell_roots()
             self._teller.announce(untold, desired, self._git_directories())
             self._changes.note(new)
             self._changes.wait_listed()
-            self._teller.wait()
-        change = self._view.change(desired, self._denied)
+            is_known = self._wait_for_listener()
+            self._late = frozenset() if is_known else untold
+            self._reasons.update(dict.fromkeys(self._late, _LATE))
+        change = self._view.change(self._desired(), self._denied)
         change = change._replace(
             holders=(*earlier.holders, *change.holders), lost=earlier.lost or change.lost
         )
         return self._state(order.number, change)
 
     def _desired(self) -> dict[bytes, DesiredMount]:
-        return desired_mounts(self._folders().values(), self._git_directories())
+        mounts = desired_mounts(self._folders().values(), self._git_directories())
+        late = self._late
+        return {path: each for path, each in mounts.items() if late.isdisjoint((path, each.owner))}
+
+    def _wait_for_listener(self) -> bool:
+        """Wait until the listener knows the roots, but not if a feed may have a revoke."""
+        if self._feed is None:
+            return self._teller.wait()
+        others = ((self._channel.fileno(), select.POLLIN), *self._feed.interest())
+        return self._teller.wait(others, self._feed.deadline)
 
     def _folders(self) -> dict[bytes, ConfinedRoot]:
         """Return the roots, and the folders that git may make into worktrees."""
@@ -471,9 +487,10 @@ class _WardenLoop:
         poll.register(self._channel, wanted)
         if self._view.watched >= 0:
             poll.register(self._view.watched, select.POLLIN)
-        for fd in (self._changes.fd, self._teller.fd):
-            if fd >= 0:
-                poll.register(fd, select.POLLIN)
+        if self._changes.fd >= 0:
+            poll.register(self._changes.fd, select.POLLIN)
+        for fd, events in self._teller.interest():
+            poll.register(fd, events)
         deadline = self._room.deadline
         if self._feed is not None:
             deadline = min(deadline, self._feed.deadline)
