@@ -16,9 +16,12 @@ from anyio import to_thread
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import Observation, ProjectGone
 from rootsd.core.model import Identity, PublishedSet, SessionKey
+from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.mcp.sessions.request_bounds import RootRequestLimits
 from rootsd.mcp.sessions.requests import RootRequestQueue
 from rootsd.mcp.sessions.source import LedgerRootsSource
+from rootsd.mcp.sessions.walls import WalledSource
+from rootsd.mcp.source import RootsSource
 from rootsd.net.fair_scheduler import SHORT_TURN_S
 from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path
 from support.repositories import raw
@@ -65,6 +68,49 @@ async def test_the_source_returns_the_roots_of_the_ledger() -> None:
     await world.ledger.execute([deny(1)])
     with anyio.fail_after(HANG_GUARD):
         assert (await supplier.wait_past(before.revision)).roots == ()
+
+
+class SlowWalls:
+    """Walls that show a change once `shown` is set."""
+
+    def __init__(self) -> None:
+        self.shown = anyio.Event()
+
+    def scopes_of(self, *_: object) -> None:
+        return None
+
+    async def wait_for_change(self) -> None:
+        raise AssertionError
+
+    async def catch_up(self) -> None:
+        await self.shown.wait()
+
+
+async def test_a_client_behind_a_wall_hears_of_a_change_once_the_wall_shows_it() -> None:
+    """The control is a client outside."""
+    world, walls = LedgerHarness(approved(1)), SlowWalls()
+    outside = supplying(world)
+    peer = WallPeer(PeerPlace.HIDDEN)
+
+    async def locate() -> WallPeer:
+        return peer
+
+    inside = WalledSource(outside, walls, peer, frozenset(), locate)
+    revision = world.ledger.revision
+    heard = []
+
+    async def listen(name: str, source: RootsSource) -> None:
+        await source.wait_past(revision)
+        heard.append(name)
+
+    await world.ledger.execute([deny(1)])
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen, "inside", inside)
+            await anyio.wait_all_tasks_blocked()
+            await listen("outside", outside)
+            walls.shown.set()
+    assert heard == ["outside", "inside"]
 
 
 async def test_a_link_that_leads_out_of_a_root_is_followed(tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ class Walls(Protocol):
     async def wait_for_change(self) -> None:
         """Wait until a warden connects or leaves."""
 
+    async def catch_up(self) -> object:
+        """Wait until all walls show the roots of now, but not long."""
+
 
 class WalledSource(Struct):
     """The roots for one connection. `locate` looks up again where its peer is.
@@ -71,8 +74,12 @@ class WalledSource(Struct):
         return self._narrow(await self.ledger.current())
 
     async def wait_past(self, revision: int) -> PublishedSet:
-        """Wait until the published set is newer than `revision`; return it unverified."""
-        return self._narrow(await self.ledger.wait_past(revision))
+        """Wait until the published set is newer than `revision`, and the walls show it. Return it
+        unverified.
+        """
+        published = await self.ledger.wait_past(revision)
+        await self.walls.catch_up()
+        return self._narrow(published)
 
     async def canonical(self, path: bytes) -> bytes:
         """Return `path` with symbolic links resolved."""
