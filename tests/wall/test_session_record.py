@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 import stat
 import time
@@ -17,7 +18,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git import file_changes, file_names, session_record
 from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
-from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings
+from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings, is_since
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import conclude_killed
@@ -90,6 +91,10 @@ class World:
     def wall(self, *roots: Path) -> Wall:
         found = [as_root(each) for each in roots or (self.main, self.other)]
         return Wall(self.walls / "agent" / "0", self.home, found)
+
+    def is_listed(self, number: int) -> bool:
+        """Return whether a listing waits to be compared. The first one has number 1."""
+        return any((self.walls / "agent" / "0" / "changes" / "names").glob(f"{number}-*"))
 
     def record(self) -> SessionRecord:
         return next(records(os.fsencode(self.walls)))
@@ -308,6 +313,15 @@ def test_a_session_that_was_killed_with_its_warden_is_recorded_later(world: Worl
 
 
 @needs_wall
+def test_so_is_one_that_had_only_read_only_roots(world: World) -> None:
+    with Wall(world.walls / "agent" / "0", world.home, [as_root(world.main, Access.READ)]) as wall:
+        wall.run(f"open('{world.main}/a').read()")
+        os.kill(wall.warden_pid, signal.SIGKILL)
+    conclude_killed(os.fsencode(world.walls))
+    assert world.record().what(EventKind.OPENED_READ_ONLY) == [os.fsencode(world.main)]
+
+
+@needs_wall
 def test_roots_that_come_and_go_are_in_the_record_with_what_was_changed_there(
     world: World,
 ) -> None:
@@ -315,7 +329,7 @@ def test_roots_that_come_and_go_are_in_the_record_with_what_was_changed_there(
         wall.order(OrderKind.ADD, as_root(world.other, Access.READ_WRITE))
         wall.run(f"open('{world.other}/new', 'w').close()")
         wall.order(OrderKind.REMOVE, paths=[world.other])
-        wall.order(OrderKind.ADD)  # the warden answers after its look at the removed root
+        until(lambda: not world.is_listed(2))  # a child looks at the removed root
         (world.other / "later").touch()
         record = world.end(wall)
     assert [(each.kind, os.fsdecode(each.what)) for each in record.events] == [
@@ -324,6 +338,80 @@ def test_roots_that_come_and_go_are_in_the_record_with_what_was_changed_there(
         (EventKind.CLOSED, str(world.other)),
     ]
     assert list(world.changed(world.other)) == ["new"]
+
+
+def test_what_was_changed_in_an_inner_root_after_its_outer_root_went_is_recorded(
+    world: World,
+) -> None:
+    inner = world.main / "nested"
+    folder = os.fsencode(world.walls / "agent" / "0")
+    listings = begun(folder, world.main, inner)
+    listings.end_early(os.fsencode(world.main), None)
+    until(lambda: not world.is_listed(1))
+    listings.wait()
+    wait_for_tick()
+    (inner / "a").unlink()
+    (world.main / "a").unlink()
+    listings.conclude({os.fsencode(inner): None}, (), SessionEnd.ORDERLY)
+    assert list(world.changed(inner)) == ["a"]
+    assert world.changed(world.main) == {}
+
+
+def test_the_look_at_a_root_that_goes_away_delays_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next revoke would wait for it."""
+    gate = world.walls.parent / "gate"
+    os.mkfifo(gate)
+    find = file_changes.find_changes
+
+    def find_later(*args: bytes) -> ChangedRoot:
+        gate.read_bytes()
+        return find(*args)
+
+    listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
+    (world.main / "a").unlink()
+    monkeypatch.setattr(file_changes, "find_changes", find_later)
+    listings.end_early(os.fsencode(world.main), None)
+    with gate.open("wb"):  # before, nobody has looked
+        pass
+    listings.conclude({}, (), SessionEnd.ORDERLY)
+    assert list(world.changed(world.main)) == ["a"]
+
+
+def test_a_root_that_somebody_removed_is_named(world: World) -> None:
+    listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
+    shutil.rmtree(world.main)
+    listings.conclude({os.fsencode(world.main): None}, (), SessionEnd.ORDERLY)
+    assert [each.unread for each in world.record().roots] == [(b".",)]
+
+
+@pytest.mark.parametrize(("step_ns", "is_certain"), [(0, True), (-10_000_000_000, False)])
+def test_nothing_is_certain_if_somebody_set_the_clock_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, step_ns: int, is_certain: bool
+) -> None:
+    listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
+    (world.main / "a").unlink()
+    began = file_names._clock_since_boot()
+    monkeypatch.setattr(file_names, "_clock_since_boot", lambda: began + step_ns)
+    listings.conclude({os.fsencode(world.main): None}, (), SessionEnd.ORDERLY)
+    assert [each.is_certain for each in world.record().roots] == [is_certain]
+
+
+@pytest.mark.parametrize(
+    ("changed", "since", "is_changed"),
+    [
+        (5_000_000_001, 5_000_000_001, True),
+        (5_000_000_001, 5_000_000_002, False),
+        (5_000_000_000, 5_900_000_000, True),
+        (4_000_000_000, 5_900_000_000, True),
+        (3_000_000_000, 5_900_000_000, False),
+    ],
+)
+def test_a_ctime_of_whole_seconds_is_since_the_start_if_it_may_be(
+    changed: int, since: int, is_changed: bool
+) -> None:
+    assert is_since(changed, since) is is_changed
 
 
 @needs_wall
@@ -390,7 +478,8 @@ def test_only_the_newest_records_of_all_programs_are_kept(
     assert [each.roots[0].root for each in records(os.fsencode(walls))] == [b"/5", b"/4"]
 
 
-def test_a_journal_is_bounded(tmp_path: Path) -> None:
+def test_a_journal_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_record, "_MAX_JOURNAL_BYTES", 1 << 18)
     folder = os.fsencode(tmp_path / "walls" / "agent" / "0")
     session_record.begin_journal(folder, 5)
     for _ in range(100):

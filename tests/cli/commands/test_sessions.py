@@ -173,7 +173,7 @@ def test_a_report_names_everything_once_without_control_characters(
         ["more", shown, "2 more files"],
         ["ignored", shown, "4 files that git ignores"],
         ["not listed", f"{shown}/x", ""],
-        ["uncertain", shown, "files that were deleted at once may be missing"],
+        ["uncertain", shown, "files may be missing"],
     ]
 
 

@@ -209,8 +209,9 @@ def journal(relayed: Relayed) -> list[tuple[EventKind, str]]:
 def test_the_report_has_hosts_questions_with_answers_and_refusals(
     relayed: Relayed, api: SeenRoot
 ) -> None:
-    relayed.ssh(*_PORT, _HOST, _PUSH)
-    relayed.ssh("evil.example", "\x1b[2J")
+    for _ in range(2):  # each is there once, or a program could flood the report
+        relayed.ssh(*_PORT, _HOST, _PUSH)
+        relayed.ssh("evil.example", "\x1b[2J")
     assert journal(relayed) == [
         (EventKind.USED, "forge.example"),
         (EventKind.REFUSED, "ssh  evil.example \x1b[2J"),

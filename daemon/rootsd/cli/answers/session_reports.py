@@ -59,7 +59,7 @@ class ChangedRootItem(TypedDict):
     not_listed: list[str]
     """Folders that could not be listed, with escapes."""
     is_certain: bool
-    """False if programs may have deleted files before rootsd had listed them."""
+    """False if files may be missing: programs were too fast, or the clock was set back."""
     files: NotRequired[list[ChangedFileItem]]
     """The files that git does not ignore, at most 1000. Left out in the list of all reports."""
 
@@ -229,7 +229,7 @@ def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, s
         for path in root.unread:
             yield _row("", "not listed", f"{place}/{text_of(path)}")
         if not root.is_certain:
-            yield _row("", "uncertain", place, "files that were deleted at once may be missing")
+            yield _row("", "uncertain", place, "files may be missing")
 
 
 def _row(at: str, what: str, where: str, note: str = "") -> dict[str, str]:

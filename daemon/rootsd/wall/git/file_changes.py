@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from rootsd.core.record import Text
 from rootsd.disk.reader import read_small
-from rootsd.wall.git.file_names import INDEX, LATE, WATCHED, walk
+from rootsd.wall.git.file_names import INDEX, LATE, WATCHED, is_since, walk
 from rootsd.wall.git.index import DamagedIndex, index_of_checkout, read_index
 from rootsd.wall.git.system_git import ask_git
 
@@ -63,8 +63,8 @@ class ChangedRoot(NamedTuple):
 
     `ignored` is the number of those that git ignores. The other numbers do not count these, and
     `files` has none of them, and not more than a limit. `unread` are folders that could not be
-    listed. If not `is_certain`, programs may have been faster than the first listing, so that
-    files may be missing that they deleted at once.
+    listed. If not `is_certain`, files may be missing: programs may have been faster than the first
+    listing, or somebody has set the clock back.
     """
 
     root: Text
@@ -144,7 +144,7 @@ def _compare(before: _Listing, root: bytes) -> _Compared:
         for name, (inode, changed_ns) in each.files.items():
             if name not in earlier:
                 found[above + name] = Change.CREATED
-            elif changed_ns >= before.since_ns or earlier[name] != inode:
+            elif is_since(changed_ns, before.since_ns) or earlier[name] != inode:
                 found[above + name] = Change.CHANGED
         found |= dict.fromkeys((above + n for n in earlier if n not in each.files), Change.DELETED)
     for path, names in before.folders.items():  # these are gone

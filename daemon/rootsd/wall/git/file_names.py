@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rootsd.core.paths import contains
@@ -41,6 +43,7 @@ LATE = "/"
 _NAMES, _INCOMPLETE = CHANGES + b"/names/", b".new"
 _CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
 _MAX_WAIT_MS = 500  # only a root with some 100,000 files takes longer than the rest of a start
+_MAX_STEP_NS, _S = 10_000_000, 1_000_000_000
 _PART_OF_WATCHES = 64  # other programs of this user need some, too
 _MAX_ENTRIES = 1_000_000
 _MAX_INDEX_BYTES = 64 << 20
@@ -63,54 +66,57 @@ class ListedFolder(NamedTuple):
 class RootListings:
     """The listings of the roots of one session. `folder` is that of its wall.
 
-    After a kill, they are those on the disk.
+    After a kill, they are those on the disk. Children do all that may take long, because a revoke
+    must not wait for it.
     """
 
     def __init__(self, folder: bytes) -> None:
         self._folder = folder
         self._roots: set[bytes] = set()
         self._unlisted: set[bytes] = set()  # by a complete listing, as far as is known
-        self._child = 0
+        self._children: list[int] = []
+        self._awaited = 0
+        self._last = sys.maxsize  # the number of the newest listing; a child has that of its start
         self._is_late = True
+        self._clock_ns = 0
         self._watch: NameWatch | None = None
 
     def begin(self, roots: Iterable[bytes]) -> None:
         """Fork a child that lists roots. A root inside another one is listed with that."""
         if self._watch is None:
             self._forget()  # those of a session that was killed
-            self._is_late = False
+            self._is_late, self._last = False, 0
+            self._clock_ns = _clock_since_boot()
             self._watch = NameWatch(ANY_CHANGE)
         self._roots.update(roots)
         wanted = [each for each in roots if not _is_git_directory(each) and not self._inner(each)]
         self._unlisted.update(wanted)
-        since_ns = time.clock_gettime_ns(_CLOCK_OF_CTIME)
-        self._reap()
-        with suppress(OSError):
-            os.makedirs(self._folder + _NAMES, 0o700, exist_ok=True)
-            if wanted and (child := os.fork()):
-                self._child = child
-            elif wanted:
-                try:
-                    _list_all(wanted, self._folder + _NAMES, since_ns, self._watch)
-                finally:
-                    os._exit(0)
+        if wanted:
+            self._last += 1
+            place = self._folder + _NAMES + b"%d-" % self._last
+            since_ns = time.clock_gettime_ns(_CLOCK_OF_CTIME)
+            self._awaited = self._fork(partial(_list_all, wanted, place, since_ns, self._watch))
 
     def wait(self) -> None:
-        """Wait a moment for the child."""
-        if self._child:
-            poll = select.poll()
-            with closing(os.pidfd_open(self._child)) as ended:
-                poll.register(ended, select.POLLIN)
-                if poll.poll(_MAX_WAIT_MS):
-                    self._reap()
-                else:
-                    self._is_late = True
+        """Wait a moment for the child of `begin`."""
+        if self._awaited:
+            self._is_late |= not _has_ended(self._awaited, _MAX_WAIT_MS)
+            self._awaited = 0
 
     def end_early(self, root: bytes, place: bytes | None) -> None:
         """Look for the changes in a root that programs no longer see, and keep them."""
+        self._roots.discard(root)
+        self._fork(partial(self._keep_changes, root, place))
+        self._unlisted.discard(root)
+        if inner := [each for each in self._roots if contains(root, each)]:
+            self._is_late = True  # programs see these already
+            self.begin(inner)
+
+    def _keep_changes(self, root: bytes, place: bytes | None) -> None:
         from rootsd.wall.git.session_record import JournalEntry, append  # noqa: PLC0415 - no start
 
-        self._roots.discard(root)
+        for child in self._children:
+            _has_ended(child, None)
         for changed in self._changes({root: place}):
             append(self._folder, JournalEntry(root=changed))
 
@@ -123,6 +129,7 @@ class RootListings:
         """
         from rootsd.wall.git.session_record import conclude_record  # noqa: PLC0415 - no start
 
+        self._reap(0)
         try:
             return conclude_record(self._folder, self._changes(places), runs, end)
         finally:
@@ -131,24 +138,29 @@ class RootListings:
     def _changes(self, places: Mapping[bytes, bytes | None]) -> Iterator[ChangedRoot]:
         from rootsd.wall.git.file_changes import ChangedRoot, find_changes, root_of  # noqa: PLC0415 - no start
 
-        self._reap()
+        # If it was set back, files that changed since may have an earlier ctime.
+        is_clock_right = self._clock_ns - _clock_since_boot() < _MAX_STEP_NS
         for name in names_in(self._folder + _NAMES):
             file = self._folder + _NAMES + name
             root, is_watched = root_of(file)
-            if root not in places or file.endswith(_INCOMPLETE):
+            is_newer = int(name.partition(b"-")[0]) > self._last
+            if root not in places or is_newer or file.endswith(_INCOMPLETE):
                 continue
-            self._unlisted.discard(root)
             if is_watched and self._is_quiet():
+                self._unlisted.discard(root)
                 yield ChangedRoot(root)
             else:
                 with suppress(OSError):
                     changed = find_changes(file, places[root] or root, self._folder + CHANGES)
-                    yield changed._replace(is_certain=changed.is_certain or not self._is_late)
+                    self._unlisted.discard(root)
+                    is_certain = is_clock_right and (changed.is_certain or not self._is_late)
+                    yield changed._replace(is_certain=is_certain)
             for each in (file, file + INDEX):
                 with suppress(OSError):
                     os.unlink(each)
-        for root in sorted(self._unlisted & places.keys()):  # the disk was full
-            self._unlisted.discard(root)
+        for root in sorted(
+            self._unlisted & places.keys()
+        ):  # the disk was full, or the root is gone
             yield ChangedRoot(root, unread=(b".",))
 
     def _is_quiet(self) -> bool:
@@ -162,11 +174,24 @@ class RootListings:
     def _inner(self, root: bytes) -> bool:
         return any(each != root and contains(each, root) for each in self._roots)
 
-    def _reap(self) -> None:
-        if self._child:
-            with suppress(ChildProcessError):
-                os.waitpid(self._child, 0)
-            self._child = 0
+    def _fork(self, work: Callable[[], None]) -> int:
+        """Do something in a child, with no descriptor but the watch. Return 0 if that fails."""
+        self._reap(os.WNOHANG)
+        with suppress(OSError):
+            if child := os.fork():
+                self._children.append(child)
+                return child
+            try:
+                kept = -1 if self._watch is None else self._watch.fd
+                os.closerange(0, max(kept, 0))
+                close_from(kept + 1)
+                work()
+            finally:
+                os._exit(0)
+        return 0
+
+    def _reap(self, options: int) -> None:
+        self._children = [each for each in self._children if not os.waitpid(each, options)[0]]
 
     def _forget(self) -> None:
         for name in names_in(self._folder + _NAMES):
@@ -174,15 +199,27 @@ class RootListings:
                 os.unlink(self._folder + _NAMES + name)
 
 
+def _has_ended(child: int, timeout_ms: int | None) -> bool:
+    """Wait for the end of a process that this one, or its parent, has started."""
+    poll = select.poll()
+    with closing(os.pidfd_open(child)) as ended:
+        poll.register(ended, select.POLLIN)
+        return bool(poll.poll(timeout_ms))
+
+
+def _clock_since_boot() -> int:
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 def _list_all(
     roots: Iterable[bytes], place: bytes, since_ns: int, watch: NameWatch | None
 ) -> None:
-    """List roots into files in a folder, in a process of its own."""
-    kept = -1 if watch is None else watch.fd
-    os.closerange(0, max(kept, 0))
-    close_from(kept + 1)
-    with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
-        left = int(file.read()) // _PART_OF_WATCHES if kept >= 0 else 0
+    """List roots into files that begin with `place`."""
+    os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+    left = 0
+    if watch is not None and watch.fd >= 0:
+        with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
+            left = int(file.read()) // _PART_OF_WATCHES
     for number, root in enumerate(roots):
         parts = []
 
@@ -192,12 +229,18 @@ def _list_all(
             if left > 0 and watch is not None and not watch.add(folder):
                 left = 0
 
-        for folder in walk(root, with_times=False, visit=add):
-            is_late = folder.changed_ns is None or folder.changed_ns >= since_ns
-            files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
-            parts.append("\0".join((LATE * is_late + folder.path, *files)))
-        header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else UNWATCHED}"
-        _write(root, place + b"%d-%d" % (since_ns, number), "\0\0".join((header, *parts)))
+        with suppress(OSError):
+            for folder in walk(root, with_times=False, visit=add):
+                is_late = folder.changed_ns is None or is_since(folder.changed_ns, since_ns)
+                files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
+                parts.append("\0".join((LATE * is_late + folder.path, *files)))
+            header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else UNWATCHED}"
+            _write(root, place + b"%d" % number, "\0\0".join((header, *parts)))
+
+
+def is_since(changed_ns: int, since_ns: int) -> bool:
+    """Return whether a ctime is not before the start. Some file systems have 1 or 2 s only."""
+    return changed_ns >= since_ns or (changed_ns % _S == 0 and changed_ns > since_ns - 2 * _S)
 
 
 def _is_git_directory(path: bytes) -> bool:

@@ -173,7 +173,8 @@ class SessionBaseline:
         self._keep_worktrees()
         still = [fact for fact in self._found if still_holds(fact)]
         runs = [each.path for each in still if each.kind is FactKind.TOOL_FILE]
-        self.lines = self._listings.conclude(places, runs, end)
+        with suppress(OSError):  # what could do harm is taken away all the same
+            self.lines = self._listings.conclude(places, runs, end)
         note_end(self._folder, self._roots, time.time())
         if not still:
             forget_unused_contents(self._folder)

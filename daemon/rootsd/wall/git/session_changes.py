@@ -110,6 +110,9 @@ class SessionChanges:
         from rootsd.wall.git.session_record import begin_journal  # noqa: PLC0415 - no start
 
         begin_journal(self._folder, owner)
+        if not self._record.roots:
+            with suppress(OSError):  # a kill of a session without writable roots is reported, too
+                self._record.add(())
 
     def note_roots(self, shown: Mapping[bytes, Access]) -> None:
         """Note in the journal which roots programs see now."""

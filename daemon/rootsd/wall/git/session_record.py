@@ -25,7 +25,7 @@ from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.wall_folders import CHANGES, names_in, program_of
 
 _JOURNAL, _REPORTS = b"/journal", b"/reports/"
-_MAX_JOURNAL_BYTES = 1 << 18
+_MAX_JOURNAL_BYTES = 4 << 20
 _MAX_RECORDS, _MAX_RECORDED_BYTES = 200, 16 << 20
 _MAX_RUNS, _MAX_AT_ONCE = 100, 200
 _MAX_ROOTS_TOLD, _MAX_NAMED = 2, 4
@@ -147,7 +147,7 @@ def _end_journal(folder: bytes) -> list[JournalEntry]:
     found = []
     with suppress(OSError):
         with open(folder + CHANGES + _JOURNAL, "rb") as file:
-            lines = file.readlines(2 * _MAX_JOURNAL_BYTES)
+            lines = file.readlines()
         os.unlink(folder + CHANGES + _JOURNAL)
         for line in lines:
             with suppress(BadRecord):

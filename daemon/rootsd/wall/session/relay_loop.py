@@ -47,7 +47,7 @@ from rootsd.wall.session.written_folders import WrittenFolders
 _MAX_CLIENTS = 64
 _CHUNK = 1 << 16
 _REQUEST_TIMEOUT_S = 10.0
-_MAX_REFUSED, _MAX_KEPT = 8, 1000
+_MAX_REFUSED, _MAX_NOTED, _MAX_KEPT = 8, 100, 1000
 _FAILED, _SSH_FAILED = b"255", 255
 # Nothing that would lead back from the other machine, and no connection that outlives the request.
 _SSH_OPTIONS = (
@@ -121,6 +121,7 @@ class Relay:
         self._open = ""  # the question that the owner shows
         self._answers: dict[str, bool] = {}
         self._refused: list[str] = []
+        self._used: set[bytes] = set()
 
     def serve(self) -> None:
         """Serve until the owner hangs up, and hang up then."""
@@ -269,7 +270,6 @@ class Relay:
 
     def _run_ssh(self, client: _Client, origin: Origin, right: SshRequest) -> None:
         """Run the person's own command for ssh, as git would run it."""
-        host = right.words[-2].rpartition(b"@")[2]
         written = self._record.written(self._writable)
         if written.change_ssh() or written.are_named_in(origin.ssh_command):
             self._refuse_settings(client)
@@ -285,7 +285,7 @@ class Relay:
         command = (environment.get(b"GIT_SSH") or b"ssh", *words)
         if text := origin.ssh_command:
             command = (b"/bin/sh", b"-c", text + b' "$@"', text, *words)
-        self._note("USED", host)
+        self._note_use(right.words[-2].rpartition(b"@")[2])
         self._run(client, command, environment)
 
     def _fill(self, client: _Client, place: HttpsPlace) -> None:
@@ -295,7 +295,7 @@ class Relay:
         if runs_what_programs_wrote(written, environment):
             self._refuse_settings(client)
         else:
-            self._note("USED", place.host)
+            self._note_use(place.host)
             self._run(client, _FILL, environment, place.description())
 
     def _environment(self, written: WrittenFolders) -> dict[bytes, bytes]:
@@ -350,6 +350,12 @@ class Relay:
         self._clients.remove(client)
         self._show_question()
 
+    def _note_use(self, host: bytes) -> None:
+        """Note that git uses the person's credentials at a host, once in a session."""
+        if host not in self._used:
+            self._used.add(host)
+            self._note("USED", host)
+
     def _note(self, kind: str, what: bytes) -> None:
         from rootsd.wall.git.session_record import EventKind, note  # noqa: PLC0415 - no start
 
@@ -359,7 +365,8 @@ class Relay:
         asked = safe_label(b" ".join(client.words), _MAX_SHOWN)
         if asked not in self._refused and len(self._refused) < _MAX_KEPT:
             self._refused.append(asked)
-            self._note("REFUSED", b" ".join(client.words)[:_MAX_SHOWN])
+            if len(self._refused) <= _MAX_NOTED:  # no flood hides what comes later
+                self._note("REFUSED", b" ".join(client.words)[:_MAX_SHOWN])
             if len(self._refused) <= _MAX_REFUSED:
                 with suppress(OSError):
                     self._news.send(asked.encode() + b"\n")
