@@ -15,19 +15,17 @@ for a `WardenStart`.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry
-from rootsd.core.parsing import parse_json
-from rootsd.core.record import Text, from_line, to_line
+from rootsd.core.record import BadRecord, Text, from_line, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.git.wall_folders import CHANGES, names_in
 from rootsd.wall.kernel.orders import (
@@ -42,12 +40,10 @@ from rootsd.wall.kernel.orders import (
 )
 from rootsd.wall.kernel.supervision import Layer
 
-READY, DONE = b"ready", b"done"
 GIVEN, TREE = b"/given", b"/tree"
 """The folders, in that of a wall, with the files that a person gives, and with the mounts."""
 VIEW = b"/view"
 """The folder in `TREE` that is the root folder of the programs."""
-_MAX_START_MESSAGE = 1 << 16
 _MAX_GATES = 2
 _CHUNK = 1 << 16
 
@@ -93,6 +89,25 @@ class WardenStart(NamedTuple):
     denied: frozenset[bytes] = frozenset()
     files: tuple[WardenFile, ...] = ()
     followed: Text = b""
+
+
+class WardenStarted(NamedTuple):
+    """The answer to a start, with the gates. See `Warden`. Without `first`, it is a failure.
+
+    Then `error` is its number, and `step` says what was attempted.
+    """
+
+    variables: Mapping[str, str] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
+    first: WardenReport | None = None
+    error: int = errno.EIO
+    step: str = "the warden ended"
+
+
+class WardenEnded(NamedTuple):
+    """The last line of a warden that has done all its work, with sentences for people."""
+
+    left_behind: tuple[str, ...]
 
 
 ServeUntil = Callable[[socket.socket], None]
@@ -144,16 +159,16 @@ class Warden(NamedTuple):
         Returns what the programs have left behind, as sentences. The process may live a little
         longer, because the kernel takes time for the end of namespaces and watches.
         """
-        last, lines = b"", []
+        told, lines = b"", tuple[str, ...]()
         with suppress(OSError):  # it may have ended already
             self.channel.settimeout(None)
             self.channel.shutdown(socket.SHUT_WR)
             while data := self.channel.recv(_CHUNK):
-                last = last[-_CHUNK:] + data
+                told += data
         self.channel.close()
-        if last.endswith(DONE):
-            lines = parse_json(last.splitlines()[-2])
-        else:  # it was killed, and may hold its lock until the very end
+        try:
+            lines = from_line(WardenEnded, told[:-1].rpartition(b"\n")[2]).left_behind
+        except BadRecord:  # it was killed, and may hold its lock until the very end
             self.reap()
         return [*self._left_behind(), *lines]
 
@@ -186,12 +201,13 @@ class WaitingWarden:
         self._pid = os.fork()
         if self._pid == 0:
             try:
+                os.setsid()
                 self._channel.close()
                 os.close(self._alive)
                 be_warden(theirs, held_by_warden)
             except BaseException as error:  # noqa: BLE001 - this process must never return
                 with suppress(OSError):
-                    theirs.sendall(_describe(error))
+                    send_line(theirs, _failure(error))
             finally:
                 os._exit(1)
         theirs.close()
@@ -206,22 +222,19 @@ class WaitingWarden:
         """Start the warden with `files`, and return when it is ready. Raises WallSetupFailed."""
         since = time.time()
         self._is_started = True
-        line = memoryview(to_line(start._replace(files=tuple(files))))
         with suppress(OSError):  # it has ended, and may say why
-            sent = socket.send_fds(self._channel, [line], [*files.values()])
-            self._channel.sendall(line[sent:])
+            send_line(self._channel, start._replace(files=tuple(files)), [*files.values()])
         if serve_until is not None:
             serve_until(self._channel)
-        message, gates, _, _ = socket.recv_fds(self._channel, _MAX_START_MESSAGE, _MAX_GATES)
-        if not message.startswith(READY):
+        line, gates = receive_line(self._channel, _MAX_GATES)
+        answer = from_line(WardenStarted, line or b"{}")
+        if answer.first is None:
             self._is_started = False
             self.close()
-            raise _parse_failure(message)
-        first, _, report = message.removeprefix(READY).partition(b"\n")
-        found = parse_json(first)
+            raise WallSetupFailed(answer.error, answer.step)
         return Warden(
             self._pid, tuple(gates), start.settings.folder, self._alive, self._channel,
-            found["variables"], tuple(found["notes"]), from_line(WardenReport, report), since,
+            answer.variables, answer.notes, answer.first, since,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -267,16 +280,17 @@ class WardenNews:
             self._channel.close()
         *lines, self._lines = (self._lines + data).split(b"\n")
         for line in lines:
-            match decode_news(bytes(line)):
-                case WardenReport(change=change):
-                    self.lost += change.lost
-                case PauseNews() as news:
-                    changes += [news] if news != self._last else []
-                    self._last = news
-                case RootNews() as news:
-                    changes.append(news)
-                case ChangeNews():
-                    pass  # it tells its feed
+            with suppress(BadRecord):  # it has failed, and ends
+                match decode_news(bytes(line)):
+                    case WardenReport(change=change):
+                        self.lost += change.lost
+                    case PauseNews() as news:
+                        changes += [news] if news != self._last else []
+                        self._last = news
+                    case RootNews() as news:
+                        changes.append(news)
+                    case ChangeNews():
+                        pass  # it tells its feed
         return changes
 
     def let_run(self) -> None:
@@ -285,16 +299,25 @@ class WardenNews:
             self._channel.send(to_line(WardenOrder(0, OrderKind.CONTINUE)))
 
 
-def _describe(error: BaseException) -> bytes:
-    """Return the line that tells the owner why the start failed."""
+def send_line(channel: socket.socket, record: tuple[Any, ...], fds: Sequence[int] = ()) -> None:
+    """Send a line, with descriptors, on a channel that blocks. Raises OSError."""
+    line = memoryview(to_line(record))
+    sent = socket.send_fds(channel, [line], fds)
+    channel.sendall(line[sent:])
+
+
+def receive_line(channel: socket.socket, max_fds: int) -> tuple[bytes, list[int]]:
+    """Wait for a line with descriptors. At the end of the channel, it is empty."""
+    with suppress(ConnectionResetError):
+        line, fds, _, _ = socket.recv_fds(channel, _CHUNK, max_fds, socket.MSG_CMSG_CLOEXEC)
+        while line and not line.endswith(b"\n"):
+            more = channel.recv(_CHUNK, socket.MSG_PEEK)  # another line may follow
+            line = more and line + channel.recv(more.find(b"\n") + 1 or len(more))
+        return line, fds
+    return b"", []
+
+
+def _failure(error: BaseException) -> WardenStarted:
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
     step = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
-    return json.dumps({"errno": number, "step": step}).encode()
-
-
-def _parse_failure(message: bytes) -> WallSetupFailed:
-    try:
-        found = parse_json(message)
-        return WallSetupFailed(int(found["errno"]), str(found["step"]))
-    except (ValueError, KeyError, TypeError):
-        return WallSetupFailed(errno.EIO, "the warden ended")
+    return WardenStarted(error=number, step=step)

@@ -8,7 +8,6 @@ running program. `FixedView` cannot; if a root must go, it ends the warden, and 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import resource
@@ -47,7 +46,16 @@ from rootsd.wall.kernel.orders import (
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.root_news import RootTeller
-from rootsd.wall.kernel.warden import DONE, GIVEN, READY, WardenFile, WardenSettings, WardenStart
+from rootsd.wall.kernel.warden import (
+    GIVEN,
+    WardenEnded,
+    WardenFile,
+    WardenSettings,
+    WardenStart,
+    WardenStarted,
+    receive_line,
+    send_line,
+)
 from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
 from rootsd.wall.view.denied_base import is_denied
 
@@ -155,20 +163,6 @@ class EnforcedView(Protocol):
 MakeView = Callable[[WardenSettings], EnforcedView]
 
 
-def receive_start(channel: socket.socket) -> tuple[WardenStart, dict[WardenFile, int]] | None:
-    """Wait for the start of a warden, with its descriptors. Return None if its owner gave up."""
-    flags = socket.MSG_CMSG_CLOEXEC
-    data, fds, _, _ = socket.recv_fds(channel, _CHUNK, len(WardenFile), flags)
-    line = bytearray(data)
-    while data and not line.endswith(b"\n"):
-        data = channel.recv(_CHUNK)
-        line += data
-    if not data:
-        return None
-    start = from_line(WardenStart, bytes(line))
-    return start, dict(zip(start.files, fds, strict=True))
-
-
 def be_warden(
     make_view: MakeView, follow: FollowRoots | None, channel: socket.socket, alive: int
 ) -> NoReturn:
@@ -176,11 +170,11 @@ def be_warden(
 
     `follow` is called with what the owner sends. Without it, the owner gives orders.
     """
-    os.setsid()
-    received = receive_start(channel)
-    if received is None:
-        os._exit(0)
-    start, files = received
+    line, fds = receive_line(channel, len(WardenFile))
+    if not line:
+        os._exit(0)  # the owner gave up
+    start = from_line(WardenStart, line)
+    files = dict(zip(start.files, fds, strict=True))
     settings = start.settings
     view = make_view(settings)
     _release_standard_files()
@@ -197,26 +191,25 @@ def be_warden(
         notes = [*view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in failed)]
         # Not earlier: the uid_map of a process that is not dumpable belongs to root.
         set_process_option(ProcessOption.SET_DUMPABLE, 0)
-        told = {"variables": view.variables(), "notes": notes}
-        message = READY + json.dumps(told).encode() + b"\n" + to_line(first)
         if source.make_feed is not None:
             # First, so that no program sees what was denied meanwhile.
             loop.follow(source.make_feed, first)
         gates = view.gates()
-        socket.send_fds(channel, [message], gates)
+        send_line(channel, WardenStarted(view.variables(), tuple(notes), first), gates)
         for fd in gates:
             os.close(fd)
         loop.run()
         os.close(alive)  # this ends the programs
         _wait_for_end(channel)
-        last = json.dumps(loop.conclude()).encode() + b"\n"
+        ended = WardenEnded(tuple(loop.conclude()))
     finally:
         _forget_given(settings.folder)
         view.close()
     if WardenFile.LOCK in files:
         os.close(files[WardenFile.LOCK])
     with suppress(OSError):
-        channel.sendall(b"\n" + last + DONE)
+        channel.sendall(b"\n")  # after a line that the owner did not take as a whole
+        send_line(channel, ended)
         channel.close()
     os._exit(0)
 
@@ -267,7 +260,6 @@ class _WardenLoop:
         self._has_ended = False
         self._reasons: dict[bytes, str] = {}  # why roots and git directories are not shown
         self._late: frozenset[bytes] = frozenset()  # what must be looked at before it is shown
-        channel.settimeout(0)
 
     def follow(self, make_feed: MakeFeed, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
@@ -287,6 +279,7 @@ class _WardenLoop:
 
     def run(self) -> None:
         """Serve until the owner closes the channel, or the view cannot go on."""
+        self._channel.settimeout(0)
         self._changes.begin(os.getppid())
         self._note_roots()
         while not self._has_ended:
