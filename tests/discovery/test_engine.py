@@ -251,6 +251,24 @@ def test_a_returned_root_is_watched_again(world: EngineHarness, tmp_path: Path) 
         world.engine.probe(raw(one))
 
 
+def test_a_root_is_reported_again_when_a_hidden_entry_or_its_branch_changes(
+    world: EngineHarness, tmp_path: Path
+) -> None:
+    one = fake_repository(world.top / "one")
+    world.take()
+    (one / ".mcp.json").touch()
+    assert world.take() == [], "it is no root"
+    world.engine.set_roots(frozenset((raw(one),)), {})
+    world.take()
+    (one / "main.py").touch()
+    (one / ".git" / "HEAD.lock").write_bytes((one / ".git" / "HEAD").read_bytes())
+    assert world.take() == []
+    (one / ".mcp.json").write_text("x")
+    assert {seen.path for seen in world.take()} == {raw(one)}
+    (one / ".git" / "HEAD.lock").rename(one / ".git" / "HEAD")
+    assert {seen.path for seen in world.take()} == {raw(one)}
+
+
 def test_nested_repositories_are_reported(open_world: OpenWorld, tmp_path: Path) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.VCS))
     fake_repository(world.top / "one")

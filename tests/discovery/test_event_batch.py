@@ -29,6 +29,8 @@ def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
         EventOverflow(),
         FileEvent(b"/w/.git/worktrees", b"a", CAME, WatchPurpose.LINKS),
         FileEvent(b"/r", b"", ITSELF, WatchPurpose.ROOT),
+        FileEvent(b"/r2", b".mcp.json", CAME, WatchPurpose.ROOT),
+        FileEvent(b"/r3", b".jj", CAME, WatchPurpose.ROOT),
         _frontier(b"", ITSELF),
         FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE),
         FileEvent(b"/etc", b"other", CAME, WatchPurpose.ABOVE),
@@ -36,7 +38,8 @@ def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
     assert hints.progress == [at_work]
     assert hints.overflow
     assert list(hints.links) == [b"/w/.git/worktrees"]
-    assert list(hints.folders) == [b"/r", b"/w", b"/home"]
+    assert list(hints.folders) == [b"/r", b"/r2", b"/w", b"/home"]
+    assert list(hints.tops) == [b"/r3"]
     assert hints.entries == {}
 
 

@@ -125,6 +125,15 @@ def test_the_purpose_decides_whether_a_new_entry_matters(
     assert found == matters
 
 
+@pytest.mark.parametrize("mask", [IN_CREATE, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO])
+def test_each_change_of_a_hidden_entry_matters_in_a_root_only(mask: int) -> None:
+    record = InotifyRecord(1, mask, 0, b".mcp.json")
+    found = {each for each in WatchPurpose if translated(record, watches=((b"/a", each, 1),))}
+    assert ROOT in found
+    assert not found & {FRONTIER, PARENT, ABOVE, MARKERS}
+    assert not translated(record._replace(name=b"a.json"), watches=((b"/a", ROOT, 1),))
+
+
 def test_of_the_written_files_only_the_link_of_a_worktree_matters() -> None:
     """git writes HEAD and the index of a worktree much more often than its link."""
     written = [InotifyRecord(1, IN_CLOSE_WRITE, 0, name) for name in (b"HEAD", b"gitdir", b"x")]

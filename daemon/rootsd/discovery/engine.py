@@ -280,6 +280,7 @@ class DiscoveryEngine:
         for folder in batch.links:
             if (main := self._worktrees.owner(folder)) is not None:
                 self._follow_links(main)
+                self._report_root_again(main)  # HEAD may be another branch
         for folder in batch.folders:
             self._folder_itself_changed(folder)
         self._handle_entries(batch)
@@ -399,8 +400,13 @@ class DiscoveryEngine:
                 self.refresh(tree)
             self.recheck_orphans()
         self._trees.relist(folder)
-        if folder in self._path_watches.roots:
-            self._report(self._probe(folder))
+        self._report_root_again(folder)
+
+    def _report_root_again(self, path: bytes) -> None:
+        """Report an approved root, also if only files in it changed: tools may run them."""
+        if path in self._path_watches.roots:
+            self._tracked.report_again(path)
+            self._report(self._probe(path))
 
     def _watch_parents_and_refresh(self) -> None:
         """Watch the parents and the folders above. Then refresh parents that changed meanwhile."""

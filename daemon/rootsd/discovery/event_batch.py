@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
-from rootsd.disk.markers import child
+from rootsd.disk.markers import child, is_repository_marker
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, WatchPurpose
 
 
@@ -67,7 +67,7 @@ class EventBatch(Struct):
                 flags = (removed or is_removal, stayed or event.moved)
                 self.entries[event.folder, event.name] = flags
                 self.moved_here |= event.moved
-            case WatchPurpose.ROOT | WatchPurpose.MARKERS if event.name:
+            case WatchPurpose.ROOT | WatchPurpose.MARKERS if is_repository_marker(event.name):
                 self.tops[event.folder] = event.kind is FileEventKind.REMOVED
             case WatchPurpose.MEMBERS if event.name:
                 self.tops.setdefault(event.folder, False)

@@ -19,8 +19,8 @@ class WatchPurpose(Enum):
     PROGRESS = 2
     """A progress folder of a project that is being created: every change."""
     ROOT = 3
-    """A root: changes to its owner and mode, its removal, its move, and added and removed markers
-    of repositories.
+    """A root: changes to its owner and mode, its removal, its move, added and removed markers of
+    repositories, and all changes of entries whose names begin with a dot: tools may run them.
     """
     ABOVE = 4
     """The nearest folder above a missing parent: added and removed entries."""

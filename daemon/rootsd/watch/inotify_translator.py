@@ -99,6 +99,7 @@ class InotifyTranslator:
             or record.mask & IN_ISDIR
             or record.wd in progress_watches
             or record.name == _WORKTREE_LINK
+            or record.name.startswith(b".")
             or is_marker(record.name, files)
             for resolver in self._resolvers_of(record)
         ]
@@ -151,6 +152,8 @@ class InotifyTranslator:
             case WatchPurpose.MEMBERS:
                 written = bool(record.mask & IN_CLOSE_WRITE)
                 return written and record.name in WORKSPACE_FILES
+            case WatchPurpose.ROOT if record.name.startswith(b"."):
+                return bool(record.mask & (_ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE))
             case WatchPurpose.ROOT | WatchPurpose.MARKERS:
                 # The kernel also reports IN_ATTRIB for entries of a watched folder.
                 if record.mask & IN_CLOSE_WRITE:
