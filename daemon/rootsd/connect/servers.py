@@ -16,6 +16,8 @@ RUN = "run"
 BRIDGE = "bridge"
 HOOK = "hook"
 STRICT = "--strict"
+IS_REMOTE = "it is reached over the network"
+TURNED_OFF = "it is turned off, so it cannot be tried"
 _ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 _REMOTE_TYPES = frozenset(("http", "https", "sse", "remote", "streamable-http", "ws"))
 _BUILT_IN_TYPES = frozenset(("builtin", "frontend", "inline_python", "platform"))
@@ -85,7 +87,7 @@ def _server(form: EntryForm, server: ServerId, entry: object) -> ServerEntry:
     for key in form.command_keys(entry):
         inner = entry[key]
     if any(key in inner for key in _ADDRESSES) or _text(inner, "type") in _REMOTE_TYPES:
-        return ServerEntry(server, obstacle="it is reached over the network")
+        return ServerEntry(server, obstacle=IS_REMOTE)
     if _text(inner, "type") in _BUILT_IN_TYPES:
         return ServerEntry(server, obstacle="it is a part of the client")
     words = form.words(entry)
@@ -114,7 +116,7 @@ def _obstacle(entry: Mapping[str, Any], words: Sequence[str], variables: Mapping
     if is_rootsd(words):
         return "it is rootsd"
     if entry.get("enabled") is False or entry.get("disabled") is True:
-        return "it is turned off, so it cannot be tried"
+        return TURNED_OFF
     if program in _SANDBOXES:
         return f"{program} runs it in an environment of its own"
     if program == "codex" and "sandbox" in words[1:2]:

@@ -273,7 +273,8 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
         ):
             return _verdict_of(catalog, judgment.reason, judgment.by)
         case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgment.by, int):
-            return f"{judgment.reason.value} {judgment.by}{conditions_of(catalog, judgment.by)}"
+            rule = next(each for each in catalog.rules if each.number == judgment.by)
+            return f"{judgment.reason.value} {rule.number}{rule.conditions}"
         case VerdictReason.LAPSED if (
             project.ruling.lapse is not None and not project.ruling.is_lapsed
         ):
@@ -289,13 +290,6 @@ def _why_undecided(catalog: Catalog, project: Project) -> str | None:
     if before is not None:
         return f"moved from {_previous_state(catalog, before)}"
     return "; ".join(uncovered_rules(catalog, project)) or None
-
-
-def conditions_of(catalog: Catalog, number: int) -> str:
-    """Return what a rule requires besides its pattern, in parentheses; else nothing."""
-    rule = next(each for each in catalog.rules if each.number == number)
-    found = [f"{key} {value}" for key in ("origin", "risk") if (value := getattr(rule, key))]
-    return f" ({', '.join(found)})" if found else ""
 
 
 def uncovered_rules(catalog: Catalog, project: Project) -> list[str]:

@@ -474,6 +474,12 @@ class Rule(Struct, frozen=True):
     origin: str | None = None
     risk: RiskLimit | None = None
 
+    @property
+    def conditions(self) -> str:
+        """What it requires besides its pattern, in parentheses; else empty."""
+        found = [f"{key} {value}" for key in ("origin", "risk") if (value := getattr(self, key))]
+        return f" ({', '.join(found)})" if found else ""
+
 
 class PublishedRoot(Struct, frozen=True):
     """A published project as clients see it, independent of MCP.

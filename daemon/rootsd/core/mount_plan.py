@@ -138,12 +138,6 @@ class ConfinedRoot(NamedTuple):
     """Whether MCP clients do not get the root, because it holds a denied project."""
     shared_git_identity: FolderIdentity | None = None
     """The identity of that checkout, or null if the sender does not know it."""
-
-    def with_masks(self, paths: Iterable[bytes]) -> ConfinedRoot:
-        """Return the root with those of the `paths` masked that lie in it."""
-        inside = frozenset(path for path in paths if contains(self.path, path))
-        return self._replace(denied=self.denied | inside) if inside else self
-
     git_access: str = ""
     """Whether the root may use a Git directory outside, and why, for people. Empty if it uses
     none.
@@ -152,6 +146,11 @@ class ConfinedRoot(NamedTuple):
     """The end of its approval, in nanoseconds since the machine started (CLOCK_BOOTTIME), or null.
     While no daemon answers, the warden takes the root away then.
     """
+
+    def with_masks(self, paths: Iterable[bytes]) -> ConfinedRoot:
+        """Return the root with those of the `paths` masked that lie in it."""
+        inside = frozenset(path for path in paths if contains(self.path, path))
+        return self._replace(denied=self.denied | inside) if inside else self
 
 
 class RemovalReason(Enum):

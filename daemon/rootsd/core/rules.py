@@ -49,7 +49,7 @@ def why_uncovered(rule: Rule, project: Project) -> str | None:
         return "rootsd has not looked into the project yet"
     if rule.origin is not None:
         if seen.origin is None:
-            return "its .git/config does not name one plain address as its origin"
+            return "it has no origin, or not one plain address"
         if not matches(b"/" + rule.origin.encode(), b"/" + seen.origin.encode()):
             return f"its origin is {seen.origin}"
     return f"it has risks ({seen.risk})" if rule.risk is not None and seen.risk else None

@@ -49,9 +49,9 @@ class ExposureItem(TypedDict):
     opened: list[str]
     """Folders that its settings open besides."""
     repositories: int
-    """The repositories that it can read without a question, besides the one it starts in."""
+    """The projects that it can read without a question, wherever it starts."""
     secrets: int
-    """The files and folders with secrets that it can read so."""
+    """The files and folders with secrets that it can read so, by their names."""
     findings: list[ExposureFinding]
     """What is wrong with its settings."""
     remedy: str | None
@@ -64,7 +64,7 @@ class ExposureReport(TypedDict):
     items: list[ExposureItem]
     """The agents and servers that are installed here."""
     repositories: int
-    """The repositories that were found."""
+    """The repositories and project folders that were found."""
     secrets: list[str]
     """The files and folders that look like secrets, by their names."""
     whole: bool

@@ -18,7 +18,14 @@ from rootsd.agents.forms.reach import (
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.edits import all_servers
 from rootsd.connect.launch import launch_of
-from rootsd.connect.servers import ServerEntry, ServerId, is_wrapped, list_servers
+from rootsd.connect.servers import (
+    IS_REMOTE,
+    TURNED_OFF,
+    ServerEntry,
+    ServerId,
+    is_wrapped,
+    list_servers,
+)
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import KeyPath
@@ -55,7 +62,7 @@ def servers_of(
     return [
         (entry.server, _reach(client, environment, file, entry))
         for entry in list_servers(client.facts.form, entries)
-        if "turned off" not in entry.obstacle
+        if entry.obstacle != TURNED_OFF
     ]
 
 
@@ -66,8 +73,7 @@ def _reach(
     extent, reason = Extent.EVERYTHING, "nothing limits a program that a client starts"
     opened: tuple[str, ...] = ()
     if not entry.words:
-        is_remote = "network" in entry.obstacle
-        extent = Extent.NOTHING if is_remote else Extent.UNKNOWN
+        extent = Extent.NOTHING if entry.obstacle == IS_REMOTE else Extent.UNKNOWN
         reason = entry.obstacle
     elif is_wrapped(entry.words):
         wrap = ServerWrap.parse(entry.words)
@@ -108,7 +114,7 @@ def _findings(
     if is_wrapped(words) and "--" in words:
         words = words[words.index("--") + 1 :]
     if (package := unpinned(words)) is not None:
-        text = f"{label} starts any version of {package} that its registry has"
+        text = f"each start of {label} may fetch another version of {package}"
         yield finding(ExposureKind.UNPINNED, file, keys, text)
 
 

@@ -33,12 +33,11 @@ def test_a_terminal_sees_one_line_for_each_and_the_findings(
     done = shell.run_on_terminal("exposure", columns=80)
     assert done.status == 0
     assert [line.rstrip() for line in done.out.splitlines()] == [
-        "NAME     READS       WRITES         REPOS  SECRETS  FINDINGS",
-        "codex    everything  project, asks  1      1        0",
-        "codex/x  everything  everything     1      1        1",
-        "Found here: 1 repository, and 1 secret by the names of files and folders.",
-        "codex/x: x starts any version of a that its registry has",
-        "         (~/.codex/config.toml:1)",
+        "NAME     READS       WRITES         PROJECTS  SECRETS  FINDINGS",
+        "codex    everything  project, asks  1         1        0",
+        "codex/x  everything  everything     1         1        1",
+        "Found here: 1 project, and 1 secret, by the names of files and folders.",
+        "codex/x: each start of x may fetch another version of a (~/.codex/config.toml:1)",
         "  → ${EDITOR:-vi} +1 ~/.codex/config.toml",
         "Each reason: rootsd exposure -v",
     ]

@@ -185,4 +185,4 @@ def test_without_a_daemon_the_list_and_the_newest_report_of_a_program_are_there(
     assert (item["id"], item["was_killed"]) == (record.id, True)
     assert item["roots"][0]["path"] == "/home/u/src/\\u{1b}[2J\\u{a}"
     failed = shell.run("sessions", "--report", "nobody")
-    assert "no report has the id nobody" in failed.err
+    assert "no report has the id or program nobody" in failed.err

@@ -11,6 +11,7 @@ from rootsd.core.errors import RefusedPlace, RootsdError, UnknownRule
 from rootsd.core.model import Inspection, Verdict
 from rootsd.core.risks import RiskLimit
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
+from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import WhyQuery
 from rootsd.wire.request import BadRequest
 from support.control_harness import CWD, ControlHarness, names
@@ -81,9 +82,9 @@ async def test_a_rule_with_an_origin_and_a_risk_covers_what_a_look_finds() -> No
     assert (rule["pattern"], rule["covers"]) == ("/home/ann/src/**", 1)
     assert (rule["origin"], rule["risk"]) == ("github.com/acme/*", "none")
     assert control.world.published() == {path(1)}
-    assert ruled["warnings"] == [
-        "1 of these projects were not read in time; the rule decides later"
-    ]
+    assert ruled["warnings"] == ["projects not read in time: 1; the rule decides about them later"]
+    [logged] = [each for each in (await control.ask(LogQuery()))["items"] if each["seq"] == 1]
+    assert logged["what"] == "approved /home/ann/src/** (origin github.com/acme/*, risk none)"
     whys = {}
     for number in range(1, 6):
         why = await control.ask(WhyQuery(path(number).decode()))
@@ -93,10 +94,7 @@ async def test_a_rule_with_an_origin_and_a_risk_covers_what_a_look_finds() -> No
         1: ("1: /home/ann/src/** (origin github.com/acme/*, risk none)",),
         2: ("rule 1 does not cover it: its origin is github.com/mallory/p2",),
         3: ("rule 1 does not cover it: it has risks (secrets: .env)",),
-        4: (
-            "rule 1 does not cover it: its .git/config does not name one plain address as its"
-            " origin",
-        ),
+        4: ("rule 1 does not cover it: it has no origin, or not one plain address",),
         5: ("rule 1 does not cover it: rootsd has not looked into the project yet",),
     }
 

@@ -276,9 +276,10 @@ def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> fo
             elif tool in _FILE_TOOLS and path.startswith("/") and not path.startswith("//"):
                 # It means a path beside the settings. Nobody keeps a /home or a /Users there.
                 top = "/" + path[1:].partition("/")[0]
-                beside = os.path.join(os.path.dirname(os.path.dirname(file.path)), top[1:])
+                base = os.path.dirname(os.path.dirname(file.path))
+                beside = os.path.join(base, top[1:])
                 if len(top) > 1 and os.path.isdir(top) and not os.path.lexists(beside):
-                    text = f"{rule} is below the settings folder; for the disk, write //{path[1:]}"
+                    text = f"{rule} is relative to {base}; for the disk, write //{path[1:]}"
                     kind = form.ExposureKind.MATCHES_NOTHING
                     yield form.finding(kind, file, keys, text)
             elif tool in _FILE_TOOLS and path.startswith(("//", "~/")):

@@ -67,7 +67,7 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
     file, keys = home.read(place, forms.client.YAML), ("GOOSE_MODE",)
     mode = file.at(*keys)
     if mode is None:
-        access = form.by_default(extent.EVERYTHING, "Goose asks before nothing by default")
+        access = form.by_default(extent.EVERYTHING, "Goose asks nothing by default")
         return form.AgentReach(access, access)
     reads, writes = {
         "approve": (extent.ASKS, extent.ASKS),

@@ -164,7 +164,7 @@ def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
                 text = f"{pattern} matches nothing: is it {meant}?"
                 found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
             elif path is not None and os.path.isdir(path):
-                text = f"{pattern} does not match what is in it; add /**"
+                text = f"{pattern} does not match the files in that folder; add /**"
                 found.append(form.finding(form.ExposureKind.MATCHES_NOTHING, file, keys, text))
             elif path is not None and action == "allow":
                 opened[pattern] = pattern.rstrip("*/")

@@ -33,5 +33,5 @@ def state() -> forms.state.AgentState:
 def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
     """Return what it may do: it has no permissions, by its documentation of 0.73.1."""
     del home
-    access = forms.reach.by_default(forms.reach.Extent.EVERYTHING, "pi asks before nothing")
+    access = forms.reach.by_default(forms.reach.Extent.EVERYTHING, "pi never asks")
     return forms.reach.AgentReach(access, access)

@@ -26,7 +26,7 @@ COLUMNS = (
     Column("NAME", lambda item: item["name"]),
     Column("READS", lambda item: item["reads"]["extent"], tones=_TONES),
     Column("WRITES", lambda item: item["writes"]["extent"], tones=_TONES),
-    Column("REPOS", lambda item: str(item["repositories"])),
+    Column("PROJECTS", lambda item: str(item["repositories"])),
     Column("SECRETS", lambda item: str(item["secrets"])),
     Column("FINDINGS", lambda item: str(len(item["findings"]))),
 )
@@ -98,10 +98,9 @@ def _where(file: str | None, line: int | None) -> str:
 
 
 def _found(report: ExposureReport) -> str:
-    count = report["repositories"]
-    what = "1 repository" if count == 1 else f"{count:,} repositories"
+    projects = pluralize(report["repositories"], "project")
     secrets = pluralize(len(report["secrets"]), "secret")
-    return f"Found here: {what}, and {secrets} by the names of files and folders."
+    return f"Found here: {projects}, and {secrets}, by the names of files and folders."
 
 
 def _by_agent(items: Sequence[ExposureItem]) -> list[ExposureItem]:

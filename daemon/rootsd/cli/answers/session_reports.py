@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age
+from rootsd.cli.text.phrases import age, pluralize
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import exact_path, safe_label
@@ -143,7 +143,9 @@ def show_report(invocation: Invocation, wanted: str) -> None:
     found = (each for each in _records(invocation) if wanted in (each.id, each.program))
     record = next(found, None)
     if record is None:
-        raise NoReport(f"no report has the id {safe_label(wanted)}", "rootsd sessions --report")
+        raise NoReport(
+            f"no report has the id or program {safe_label(wanted)}", "rootsd sessions --report"
+        )
     log: Sequence[LogItem] = ()
     with suppress(RootsdError):  # without it, nobody knows who decided
         log = call_or_read_store(invocation, LogQuery(_SEARCHED))["items"]
@@ -223,9 +225,9 @@ def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, s
             git = "" if file.git is GitView.UNKNOWN else file.git.value
             yield _row("", file.change.value, f"{place}/{text_of(file.path)}", git)
         if more := root.total - len(root.files):
-            yield _row("", "more", place, f"{more:,} more files")
+            yield _row("", "more", place, pluralize(more, "more file"))
         if root.ignored:
-            yield _row("", "ignored", place, f"{root.ignored:,} files that git ignores")
+            yield _row("", "ignored", place, f"{pluralize(root.ignored, 'file')} that git ignores")
         for path in root.unread:
             yield _row("", "not listed", f"{place}/{text_of(path)}")
         if not root.is_certain:

@@ -56,8 +56,8 @@ def _source(item: Mapping[str, Any]) -> str:
     multiple=True,
     type=click.Choice([each.value for each in FailOn]),
     metavar="WHAT",
-    help="exit with status 1 if an agent or a server can read `secrets` or `write` everything"
-    " without a question, or has `findings`; may be repeated",
+    help="exit with status 1 if an agent or a server can, without a question, read `secrets` or"
+    " `write` everything, or if it has `findings`; may be repeated",
 )
 @click.option(
     "--format",
@@ -75,9 +75,9 @@ def command(
     This needs no daemon. It writes nothing and sends nothing. It reads settings and the names of
     files, and never the text of a secret.
 
-    READS and WRITES say what happens without a question: `project` is the folder in which you
-    start the agent. REPOS and SECRETS count what it can read besides that. With -v, the output has
-    each reason, and each finding with the command that closes it.
+    READS and WRITES say what it can use without a question: `project` is the folder in which you
+    start it. PROJECTS and SECRETS count what it can read so, wherever you start it. With -v, the
+    output has each reason, and each finding with the command that closes it.
     """
     report, warnings = measure_here(invocation)
     output, items = invocation.output, report["items"]

@@ -52,13 +52,13 @@ def command(
     deny, a publish the rest of the group, d deny the rest of the group, s skip, r rename, q quit,
     ? help. Each key takes effect at once, and rootsd undo takes it back.
 
-    --changed is about files that tools run, such as .mcp.json and hooks. It prints what programs
-    behind the wall changed, as a diff, and on a terminal, rootsd status does not list that any
-    more. Then it lists what is new or changed since you approved a project. y accepts that, n
-    denies the project, s skips it.
+    --changed is about files that tools run, such as .mcp.json and hooks. First, it prints a diff
+    of what programs behind the wall changed. On a terminal, rootsd status then stops listing that.
+    Next, it lists what is new or changed since you approved each project: y accepts that, n denies
+    the project, s skips it.
 
-    --before starts nothing either. `AGENT --outside` calls it, and starts the agent only if the
-    exit status is 0. Without a terminal, it prints one line and asks nothing.
+    --before only asks. `AGENT --outside` runs it, and starts the agent if the exit status is 0.
+    Without a terminal, it prints one line and asks nothing.
     """
     keyboard = Keyboard()
     if before is not None:

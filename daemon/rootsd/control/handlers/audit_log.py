@@ -141,8 +141,8 @@ def _what(event: HistoryEvent) -> str:
             ChangeVerb.APPROVED,
         ):
             return f"rule {number} {safe_label(pattern, limit=None)}"
-        case Rule(verdict=verdict, pattern=pattern):
-            return f"{verdict.value} {safe_label(pattern, limit=None)}"
+        case Rule(verdict=verdict, pattern=pattern) as rule:
+            return f"{verdict.value} {safe_label(pattern, limit=None)}{rule.conditions}"
         case Guard() as guard:
             return guard.value
         case AllowedPrograms(programs=programs):

@@ -129,7 +129,3 @@ class GuardHandlers(Handlers):
             last=self.services.command_guard.last,
             warnings=[],
         )
-
-
-def _text(verb: str, programs: Iterable[str]) -> str:
-    return f"guard {verb} {' '.join(programs)}"

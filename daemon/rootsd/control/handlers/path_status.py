@@ -10,12 +10,7 @@ from typing import Any
 from anyio import to_thread
 
 from rootsd.control.exclusions import clause_of, explain_exclusion
-from rootsd.control.items import (
-    conditions_of,
-    project_items,
-    uncovered_rules,
-    why_not_inherited,
-)
+from rootsd.control.items import project_items, uncovered_rules, why_not_inherited
 from rootsd.control.references import (
     ReferenceResolver,
     canonical_path,
@@ -244,7 +239,7 @@ def _reason_source(judgment: Judgment, project: Project, catalog: Catalog) -> st
             return f"{source}: {text_of(pattern)}"
         case int() as number:
             rule = next(rule for rule in catalog.rules if rule.number == number)
-            return f"{number}: {text_of(rule.pattern)}{conditions_of(catalog, number)}"
+            return f"{number}: {text_of(rule.pattern)}{rule.conditions}"
         case None if judgment.reason is VerdictReason.POLICY_BROKEN:
             return catalog.policy.problem
         case None:

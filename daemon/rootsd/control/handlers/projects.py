@@ -75,7 +75,7 @@ class ProjectHandlers(Handlers):
         risks = await self._risks_of(chosen, query.risks)
         warnings = unread_warnings(chosen, risks, query.risks)
         if late:
-            warnings.append(f"{late} approved projects could not be read in time; try again")
+            warnings.append(f"approved projects not read in time: {late}; try again")
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = dict(

@@ -108,7 +108,7 @@ class RuleHandlers(Handlers):
         late = await self.services.inspector.look(fitting)
         if not late:
             return []
-        return [f"{late} of these projects were not read in time; the rule decides later"]
+        return [f"projects not read in time: {late}; the rule decides about them later"]
 
     async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
         """Remove a rule. Raises UnknownRule."""
