@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,8 +164,16 @@ def case(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
     entries = [ViewEntry(program, ViewEntryKind.READ, "the tool")]
     own = entries[program.startswith(b"/usr/") :]
 
+    slots = count()
+
     def start() -> Wall:
-        return Wall(tmp_path / "name/0", home, [root], entries=own, kept=tmp_path / "name/kept")
+        return Wall(
+            tmp_path / f"name/{next(slots)}",
+            home,
+            [root],
+            entries=own,
+            kept=tmp_path / "name/kept",
+        )
 
     return Installed(tool, home, root, start)
 

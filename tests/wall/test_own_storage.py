@@ -92,7 +92,7 @@ def test_what_a_program_installs_the_next_one_of_its_name_has_and_nobody_else(
         for name in INSTALLED:
             write(first, home / name)
     assert files_in(home) == before
-    with make_wall() as second, make_wall("other") as other:
+    with make_wall(slot=1) as second, make_wall("other") as other:
         assert {content(second, home / name) for name in INSTALLED} == {"inside"}
         assert content(second, home / ".cache/pip/a") == "outside"
         assert content(other, home / ".local/bin/tool") == "outside"
@@ -162,7 +162,7 @@ def test_if_another_program_of_the_name_ends_when_it_is_asked_changes_are_kept(
         with make_wall() as first:
             write(first, home / ".local/bin/new")
         end.join()
-    assert content(make_wall(), home / ".local/bin/new") == "inside"
+    assert content(make_wall(slot=1), home / ".local/bin/new") == "inside"
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "var/tmp"])
