@@ -67,7 +67,8 @@ class Inspector:
                     noted, self._noted = self._noted, set()
                     known = self._ledger.catalog.projects
                     await self._look_if_needed([known[p] for p in noted if p in known], _SWEEP_S)
-                    await anyio.sleep_until(anyio.current_time() + _REST_S)
+                    with anyio.move_on_after(_REST_S):
+                        await anyio.Event().wait()
 
     async def sweep(self, seconds: float = _SOON_S) -> int:
         """Look into all approved projects, and those for which a rule needs that.

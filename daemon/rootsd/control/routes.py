@@ -100,7 +100,7 @@ def plain_route(
     answer: Callable[[R, Actor], Awaitable[Result]],
     text: Callable[[R], str],
 ) -> Route[R]:
-    """Return the route of such a request, with its command as the preview."""
+    """Return the route of a request that decides something, with its text as the preview."""
     return command_route(request_type, answer, lambda request: plain_command(text(request)))
 
 

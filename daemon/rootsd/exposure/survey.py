@@ -18,6 +18,7 @@ from rootsd.disk.markers import WalkRules
 from rootsd.disk.mounts import list_mounts, mount_points
 from rootsd.disk.walk import Walker, WalkFolder
 from rootsd.vcs.facts import find_secrets
+from rootsd.wall.git.wall_folders import names_in
 
 _DEPTH = 4
 _MAX_SECONDS = 5.0
@@ -88,20 +89,11 @@ def _home_secrets(home: AgentHome) -> Iterable[str]:
     """Yield the logins of programs and agents in the home folder."""
     top = os.fsencode(home.home)
     for below in _BELOW_HOME:
-        folder = os.path.join(top, below) if below else top
-        try:
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry, _ in zip(entries, range(_MAX_NAMES), strict=False)]
-        except OSError:
-            continue
-        hidden = (
-            name
-            for name in sorted(names)
-            if below or name.startswith(b".") or is_secret_name(name)
-        )
-        yield from (
-            os.fsdecode(os.path.join(folder, each)) for each in hidden if secret_part(each)
-        )
+        folder = os.path.join(top, below)
+        for name in names_in(folder, _MAX_NAMES):
+            is_looked_at = below or name.startswith(b".") or is_secret_name(name)
+            if is_looked_at and secret_part(name):
+                yield os.fsdecode(os.path.join(folder, name))
     for agent in agents.files_with("state"):
         for each in agent.state().folders:
             place = each.place.locate(home.home, home.variables, home.platform)

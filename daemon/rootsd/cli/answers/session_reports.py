@@ -17,7 +17,7 @@ from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.file_changes import ChangedRoot, GitView
-from rootsd.wall.git.session_record import EventKind, SessionRecord, records
+from rootsd.wall.git.session_record import EventKind, SessionEvent, SessionRecord, records
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.session_reports import conclude_killed
 from rootsd.wire.guard import LogItem, LogQuery
@@ -201,11 +201,7 @@ def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, s
     """Yield the events and decisions in their order, and then the files."""
     yield _row(_time(record.began), "began", record.program, f"pid {record.pid}")
     told = [
-        _row(
-            _time(each.at), each.kind.value, text_of(each.what), _decision(each.what, each.at, log)
-        )
-        if each.kind in _ROOT_EVENTS
-        else _row(_time(each.at), each.kind.value, text_of(each.what))
+        _row(_time(each.at), each.kind.value, text_of(each.what), _decision(each, log))
         for each in record.events
     ]
     roots = {text_of(each.what) for each in record.events if each.kind in _ROOT_EVENTS}
@@ -238,10 +234,12 @@ def _row(at: str, what: str, where: str, note: str = "") -> dict[str, str]:
     return {"at": at, "what": what, "where": where, "note": note}
 
 
-def _decision(root: bytes, at: float, log: Sequence[LogItem]) -> str:
-    """Return the last decision about a root at a time, and who made it, if the log has it."""
-    limit = _time(at)
-    found = [each for each in log if each["path"] == text_of(root) and each["at"] <= limit]
+def _decision(event: SessionEvent, log: Sequence[LogItem]) -> str:
+    """Return the last decision about the root of an event, and who made it, if the log has it."""
+    if event.kind not in _ROOT_EVENTS:
+        return ""
+    root, limit = text_of(event.what), _time(event.at)
+    found = [each for each in log if each["path"] == root and each["at"] <= limit]
     return f"{found[-1]['verb']} by {_by(found[-1])}" if found else ""
 
 
