@@ -406,6 +406,7 @@ class Daemon:
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
         self._inspector.policy = config.approval.on_change
+        self._inspector.note(self._ledger.catalog.projects)
         self._notifier.configure(config.notify)
         if self._view.admission:
             self._view.admission.cap(config.sessions)

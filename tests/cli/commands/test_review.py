@@ -116,6 +116,7 @@ def test_without_a_terminal_changed_files_are_only_listed(
     done = shell.run("review", "--changed")
     assert done.out == "changed since you approved api: /src/api\n  changed .envrc\n"
     assert waiting.ordered("decide") == []
+    assert "rootsd ls --json" in shell.run("--json", "review", "--changed").out
 
 
 def test_an_interrupt_decides_nothing_and_restores_the_terminal(waiting: FakeDaemon) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.errors import RefusedPlace, RootsdError, UnknownRule
-from rootsd.core.model import Inspection, Verdict
+from rootsd.core.model import Inspection, Project, Verdict
 from rootsd.core.risks import RiskLimit
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
 from rootsd.wire.guard import LogQuery
@@ -297,3 +299,49 @@ async def test_an_approve_rule_for_folders_that_nobody_watches_says_what_it_will
     if warned:
         assert told[0].startswith("/home/ann/other is in no parent. Once you watch it, this rule")
         assert (await add(control, verdict, pattern))["warnings"] == [], "it is no new rule"
+
+
+def covers(request: AddRuleRequest, project: Project, look: Inspection | None) -> bool:
+    """Return whether the rule should publish a project, by the words of the page on rules."""
+    if request.below == "/srv" or project.ruling.decision is not None:
+        return False
+    if request.origin is None and request.risk is None:
+        return True
+    if look is None or (request.risk is RiskLimit.NONE and look.risk):
+        return False
+    return request.origin is None or f"{look.origin}/".startswith(request.origin.rstrip("*"))
+
+
+async def test_a_dry_run_lists_what_the_rule_then_publishes() -> None:
+    random = Random(36)  # noqa: S311 - worlds, not secrets
+    looks = [
+        None,
+        seen(None),
+        seen("github.com/acme/api"),
+        seen("github.com/acme-evil/api"),
+        seen("github.com/acme/api", "secrets: .env"),
+        seen("github.com/mallory/api", "?"),
+    ]
+    published = 0
+    for _ in range(200):
+        known = [random.choice([approved, denied, project, project])(n) for n in range(1, 6)]
+        found = {each.path: random.choice(looks) for each in known}
+        request = AddRuleRequest(
+            YES,
+            "",
+            CWD,
+            below=random.choice(["/home/ann/src", "/home/ann/src", "/srv"]),
+            origin=random.choice([None, "github.com/acme/*", "github.com/**"]),
+            risk=random.choice([None, RiskLimit.NONE]),
+        )
+        control = ControlHarness(*known)
+        control.reader.seen = {at: look for at, look in found.items() if look is not None}
+        before = control.world.published()
+        dry = await control.ask(replace(request, effect=ApplyMode.DRY_RUN))
+        assert (control.world.published(), control.world.ledger.catalog.rules) == (before, ())
+        done = await control.ask(request)
+        assert dry["items"] == done["items"]
+        new = {each.path for each in known if covers(request, each, found[each.path])}
+        assert control.world.published() == before | new
+        published += len(new)
+    assert published

@@ -91,6 +91,8 @@ def command(
 
 
 def _review_changed(invocation: Invocation, keyboard: Keyboard) -> None:
+    if invocation.flags.json:
+        raise CallerRefused("review --changed prints no JSON, but ls does", "rootsd ls --json")
     is_there = keyboard.is_there()
     shown = show_changed(invocation, is_look=is_there)
     asks = is_there and not invocation.flags.no_input

@@ -132,6 +132,8 @@ class DecisionHandlers(Handlers):
                     raise
                 chosen = unchanged
         if request.effect is ApplyMode.APPLY:
+            if len(chosen) > MAX_AT_ONCE:
+                self.services.inspector.note(each.path for each in chosen.projects)
             for folder in chosen.unseen:
                 with suppress(RootsdError):  # the folder is gone, and stays denied
                     await self.discovery.propose(folder.path)

@@ -90,6 +90,7 @@ class RuleHandlers(Handlers):
         now, confirmation = await self._carry_out(ruling, request)
         number = now.rules[-1].number if lapsed is None else lapsed.number
         rule = next(rule for rule in now.rules if rule.number == number)
+        self.services.inspector.note(each.path for each in _covered(rule, now))
         result = self._result(rule, now, now, confirmation)
         result["is_new"] = True
         result["warnings"] += [*self._unwatched(rule), *warnings]
