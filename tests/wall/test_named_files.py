@@ -412,7 +412,7 @@ def test_a_file_whose_name_is_a_word_of_a_usual_setting_stays_writable(world: Wo
     }  # fmt: skip
     for key, value in settings.items():
         git("config", key, value, cwd=tree)
-    words = {"input", "status", "vim", "src/main", "main"}
+    words = {"input", "status", "vim", "src/main", "main", "reset", "cat", "log"}
     (tree / "src").mkdir()
     (tree / "cache").mkdir()
     for word in words:

@@ -87,6 +87,24 @@ def test_git_makes_a_worktree_beside_its_checkout_that_works_once_it_is_a_root(
     assert git_output("log", "--format=%s", "-1", "y", cwd=world.main) == "x"
 
 
+def test_git_leaves_a_root_as_it_is_and_removes_other_worktrees(world: World) -> None:
+    tree = world.src / "main-x"
+    git("worktree", "add", tree, cwd=world.main)
+    before = sorted(tree.rglob("*"))
+    with world.wall(world.main, tree) as wall:
+        world.start(
+            wall,
+            "git worktree remove --force ../main-x; echo $?;"
+            " git worktree add -q -b x .x; git worktree remove .x && echo removed; ls .x",
+        )
+        said = world.wait(wall)
+    refused, *removed = said.splitlines()
+    assert refused == f"rootsd: {tree} is a root here; remove it outside"
+    assert removed[:2] == ["128", "removed"]
+    assert sorted(tree.rglob("*")) == before
+    git("worktree", "remove", tree, cwd=world.main)
+
+
 def test_without_the_option_git_fails_and_there_is_nothing_to_ask(world: World) -> None:
     with world.wall(has_new_worktrees=False) as wall:
         world.start(wall, "git worktree add ../main-x; echo $?")

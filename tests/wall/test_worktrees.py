@@ -136,6 +136,9 @@ def test_a_worktree_that_appears_later_is_kept(world: World, is_moved: bool) -> 
     until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "")
     world.prune(wall)
     assert world.lost(tree) == []
+    # After a removal outside, git inside can use the path again.
+    git("worktree", "remove", "--force", tree, cwd=world.main)
+    until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "ENOENT")
 
 
 _REMOVE = "subprocess.run(['rm', '-rf', '{}'], capture_output=True)"

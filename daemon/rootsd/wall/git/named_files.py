@@ -47,6 +47,7 @@ HOOK_NAMES = b"""
 """.split()
 """The hooks of git; see githooks(5)."""
 _IN_A_WORD = re.compile(rb"""[\s'"`;&|()<>=,:]+""")
+_PROGRAM = re.compile(rb"(^|[;&|({])\s*(?:git\s+)?[\w.+-]+(?![^\s;&|)}])")
 _VARIABLE = re.compile(rb"\$\{?\w+\}?")
 # What git itself replaces. A word such as HEAD or refs/heads/main hardly means the file.
 _CHANGED = re.compile(
@@ -205,10 +206,11 @@ class _Names:
 def _words_of(key: str, value: bytes) -> Iterator[bytes]:
     """Yield the words in the value of a setting that may be paths.
 
-    A word without a slash is a path only in a command, and not as its first word.
+    A word without a slash is a path only in a command, and neither a program nor a verb of git.
     """
     is_command = is_program(key) and (not key.startswith("alias.") or value.startswith(b"!"))
     value = value.removeprefix(b"!")
+    value = _PROGRAM.sub(rb"\1", value) if is_command else value
     parts = {value, *_IN_A_WORD.split(value)}
     waiting = [os.fsdecode(value)]
     while waiting:
@@ -218,9 +220,8 @@ def _words_of(key: str, value: bytes) -> Iterator[bytes]:
             continue
         parts.update(map(os.fsencode, words))
         waiting += [word for word in words if any(each.isspace() for each in word) and words[1:]]
-    first = value.split()[:1]
     for word in parts:
-        if b"/" in word or (is_command and word and [word] != first):
+        if b"/" in word or (is_command and word):
             yield word
 
 

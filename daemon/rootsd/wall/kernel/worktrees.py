@@ -31,8 +31,8 @@ class RootWorktrees:
     """The git directories and the worktrees of shown roots, by the path of the root."""
 
     def __init__(self) -> None:
-        self.names = NameWatch(APPEARED | NameEvent.WRITTEN)
-        """What tells about new worktrees comes from here."""
+        self.names = NameWatch(APPEARED | NameEvent.WRITTEN | NameEvent.DELETED)
+        """What tells about new and removed worktrees comes from here."""
         self.unwatched: set[bytes] = set()
         """The roots in which a new worktree is not noticed at once: no watch was left."""
         self.repositories: dict[bytes, tuple[bytes, ...]] = {}

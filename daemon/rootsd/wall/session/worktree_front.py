@@ -1,7 +1,7 @@
 """Put a `git` in front of the real one inside, which asks for folders beside a root.
 
-Only `git worktree add` differs; each other call costs one start of a shell. A program that starts
-git by its path does without.
+Only `git worktree add` and `remove` differ; each other call costs one start of a shell. A program
+that starts git by its path does without.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ case $p in *:{folder}:*) p=${{p%%:{folder}:*}}:${{p#*:{folder}:}} ;; esac
 p=${{p#:}}
 PATH=${{p%:}}
 case " $* " in
-*" worktree add "*) exec {python} -I -S {program} {socket} "$@" ;;
+*" worktree add "*|*" worktree remove "*) exec {python} -I -S {program} {socket} "$@" ;;
 esac
 exec git "$@"
 """

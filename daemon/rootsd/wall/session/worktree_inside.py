@@ -1,9 +1,10 @@
-"""What `git worktree add` is inside, if the person lets programs make worktrees beside a root.
+"""What `git worktree add` and `remove` are inside, if programs may make worktrees beside a root.
 
     python -I -S worktree_inside.py SOCKET [WORD]...
 
-This asks the warden for the folder (`kernel.new_worktrees`), and then runs git with the same
-words. It loads nothing of rootsd.
+This asks the warden for a new folder (`kernel.new_worktrees`), and then runs git with the same
+words. It does not let git remove a root: git would fail, maybe after it has deleted a part. This
+loads nothing of rootsd.
 """
 
 import os
@@ -21,6 +22,9 @@ _TIMEOUT_S = 15.0
 
 def main(address: str, *words: str) -> int:
     """Run git, and return its exit status."""
+    if roots := [path for path in _paths(words, "remove") if os.path.ismount(path)]:
+        _say(*(path + b" is a root here; remove it outside" for path in roots))
+        return 128
     made: list[tuple[socket.socket, bytes]] = []
     refused: list[tuple[socket.socket, bytes]] = []
     for path in _new_folders(words):
@@ -45,20 +49,26 @@ def main(address: str, *words: str) -> int:
 
 def _new_folders(words: Sequence[str]) -> Iterator[bytes]:
     """Yield the words that are paths of new folders, where nobody inside can make one."""
+    for path in _paths(words, "add"):
+        above = os.path.dirname(path)
+        is_new = not os.path.lexists(path) and os.path.isdir(above)
+        if is_new and not os.access(above, os.W_OK):
+            yield path
+
+
+def _paths(words: Sequence[str], verb: str) -> Iterator[bytes]:
+    """Yield the words of `git worktree VERB` that may be paths."""
     pairs = [*pairwise(words)]
-    if ("worktree", "add") not in pairs:  # only a part of a word, as of a message
+    if ("worktree", verb) not in pairs:  # only a part of a word, as of a message
         return
-    at = pairs.index(("worktree", "add")) + 2
+    at = pairs.index(("worktree", verb)) + 2
     folder = os.getcwdb()
     for flag, value in pairs[:at]:
         if flag == "-C":
             folder = os.path.join(folder, os.fsencode(value))
     for word in words[at:]:
-        path = os.path.abspath(os.path.join(folder, os.fsencode(word)))
-        above = os.path.dirname(path)
-        is_new = not os.path.lexists(path) and os.path.isdir(above)
-        if is_new and not word.startswith("-") and not os.access(above, os.W_OK):
-            yield path
+        if not word.startswith("-"):
+            yield os.path.abspath(os.path.join(folder, os.fsencode(word)))
 
 
 def _say(*answers: bytes) -> None:
