@@ -29,16 +29,27 @@ def _json(file: str, settings: dict[str, object]) -> tuple[str, str]:
 
 OPENCODE, GEMINI = ".config/opencode/opencode.json", ".gemini/settings.json"
 CURSOR = ".cursor/cli-config.json"
+RULES, POLICY = ".codex/rules/default.rules", ".gemini/policies/auto-saved.toml"
+SHELL_RULE = '[[rule]]\ndecision = "allow"\ntoolName = "run_shell_command"\n'
+BOTH = (EVERYTHING, EVERYTHING)
+BASH_ASKS = {"bash": "ask"}
 SANDBOX = {"sandbox": {"enabled": True}}
 NO_HOME = {"sandbox": {"enabled": True, "filesystem": {"denyRead": ["~/"]}}}
 
 REACH = [
     ("claude-code", _claude(), ASKS_ELSEWHERE, ASKS),
-    ("claude-code", _claude(permissions={"defaultMode": "auto"}), EVERYTHING, ASKS_ELSEWHERE),
+    ("claude-code", _claude(permissions={"defaultMode": "auto"}), EVERYTHING, EVERYTHING),
     ("claude-code", _claude(permissions={"defaultMode": "dontAsk"}), PROJECT, NOTHING),
-    ("claude-code", _claude(permissions={"allow": ["Bash(cat:*)"]}), EVERYTHING, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Bash(cat:*)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Bash(npm test:*)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Read(**)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Read(//**)"]}), EVERYTHING, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Write(~/**)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Edit(~/**)"]}), EVERYTHING, EVERYTHING),
+    ("claude-code", _claude(permissions={"allow": ["Bash(* --version)"]}), EVERYTHING, EVERYTHING),
+    ("claude-code", _claude(permissions={"allow": ["Bash(/bin/sh *)"]}), EVERYTHING, EVERYTHING),
     ("claude-code", _claude(permissions={"allow": ["Bash(python3:*)"]}), EVERYTHING, EVERYTHING),
-    ("claude-code", _claude(permissions={"allow": ["Bash(git:*)"]}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(permissions={"allow": ["Bash(git:*)"]}), EVERYTHING, EVERYTHING),
     ("claude-code", _claude(permissions={"allow": ["Read"]}), EVERYTHING, ASKS),
     ("claude-code", _claude(permissions={"allow": ["Edit"]}), ASKS_ELSEWHERE, EVERYTHING),
     ("claude-code", _claude(**SANDBOX), EVERYTHING, ASKS_ELSEWHERE),
@@ -54,22 +65,61 @@ REACH = [
         "codex", _codex('default_permissions = "x"\n[permissions.x.filesystem]\n"~" = "deny"'),
         ASKS_ELSEWHERE, ASKS_ELSEWHERE,
     ),
+    (
+        "codex", _codex('sandbox_mode = "read-only"\napprovals_reviewer = "auto_review"'),
+        EVERYTHING, EVERYTHING,
+    ),
+    ("codex", (RULES, 'prefix_rule(pattern=["python3"])'), EVERYTHING, EVERYTHING),
+    (
+        "codex", (RULES, 'prefix_rule(pattern=["sh"], decision="prompt")'),
+        EVERYTHING, ASKS_ELSEWHERE,
+    ),
+    ("codex", (RULES, 'prefix_rule(pattern=["npm", "test"])'), EVERYTHING, ASKS_ELSEWHERE),
     ("gemini", _json(GEMINI, {}), ASKS_ELSEWHERE, ASKS),
+    ("gemini", _json(GEMINI, {"tools": {"sandbox": {"enabled": False}}}), ASKS_ELSEWHERE, ASKS),
+    ("gemini", _json(GEMINI, {"tools": {"sandbox": "sandbox-exec"}}), ASKS_ELSEWHERE, ASKS),
+    ("gemini", _json(GEMINI, {"tools": {"allowed": ["ShellTool(cat)"]}}), EVERYTHING, ASKS),
+    ("gemini", _json(GEMINI, {"general": {"defaultApprovalMode": "yolo"}}), ASKS_ELSEWHERE, ASKS),
+    ("gemini", (POLICY, f'{SHELL_RULE}commandPrefix = ["ls", "git"]'), EVERYTHING, EVERYTHING),
+    ("gemini", (POLICY, f'{SHELL_RULE}commandPrefix = "npm test"'), ASKS_ELSEWHERE, ASKS),
+    ("qwen", _json(".qwen/settings.json", {}), EVERYTHING, EVERYTHING),
+    (
+        "qwen", _json(".qwen/settings.json", {"tools": {"approvalMode": "default"}}),
+        ASKS_ELSEWHERE, ASKS,
+    ),
     ("gemini", _json(GEMINI, {"tools": {"sandbox": "docker"}}), PROJECT, ASKS),
     (
         "gemini", _json(GEMINI, {"general": {"defaultApprovalMode": "auto_edit"}}),
         ASKS_ELSEWHERE, ASKS_ELSEWHERE,
     ),
     ("opencode", _json(OPENCODE, {}), EVERYTHING, EVERYTHING),
-    ("opencode", _json(OPENCODE, {"permission": {"*": "ask"}}), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
+    ("opencode", _json(OPENCODE, {"permission": {"*": "ask"}}), ASKS, ASKS),
+    ("opencode", _json(OPENCODE, {"permission": "ask"}), ASKS, ASKS),
+    ("opencode", _json(OPENCODE, {"permission": {"bash": "ask", "*": "allow"}}), *BOTH),
+    ("opencode", _json(OPENCODE, {"permission": BASH_ASKS}), ASKS_ELSEWHERE, ASKS_ELSEWHERE),
     (
-        "opencode", _json(OPENCODE, {"permission": {"bash": {"*": "ask", "git *": "allow"}}}),
-        ASKS_ELSEWHERE, ASKS_ELSEWHERE,
+        "opencode", _json(OPENCODE, {"permission": {"bash": {"*": "ask", "sh *": "allow"}}}),
+        EVERYTHING, EVERYTHING,
+    ),
+    (
+        "opencode", _json(OPENCODE, {"permission": {**BASH_ASKS, "external_directory": "allow"}}),
+        EVERYTHING, EVERYTHING,
+    ),
+    (
+        "opencode",
+        _json(OPENCODE, {"permission": BASH_ASKS, "agent": {"build": {"permission": "allow"}}}),
+        EVERYTHING, EVERYTHING,
     ),
     ("copilot", _json(".copilot/settings.json", {}), ASKS_ELSEWHERE, ASKS),
+    (
+        "copilot", _json(".copilot/settings.json", {"defaultPermissionMode": "allow-all"}),
+        EVERYTHING, EVERYTHING,
+    ),
     ("pi", (".pi/agent/settings.json", "{}"), EVERYTHING, EVERYTHING),
     ("goose", (".config/goose/config.yaml", "GOOSE_MODE: approve\n"), ASKS, ASKS),
     ("cursor", (CURSOR, '{"approvalMode": "unrestricted"}'), EVERYTHING, EVERYTHING),
+    ("cursor", (CURSOR, '{"permissions": {"allow": ["Shell(ls)"]}}'), EVERYTHING, ASKS_ELSEWHERE),
+    ("cursor", (CURSOR, '{"permissions": {"allow": ["Shell(**)"]}}'), EVERYTHING, EVERYTHING),
     ("droid", (".factory/settings.json", "{}"), "not known", "not known"),
 ]  # fmt: skip
 
@@ -81,6 +131,119 @@ def test_an_agent_reaches_what_its_settings_say(
     home.write(*settings)
     item = home.items()[name]
     assert (item["reads"]["extent"], item["writes"]["extent"]) == (reads, writes)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "settings"),
+    [
+        ("goose", "GOOSE_MODE=auto", (".config/goose/config.yaml", "GOOSE_MODE: approve\n")),
+        ("copilot", "COPILOT_ALLOW_ALL=Yes", _json(".copilot/settings.json", {})),
+        ("opencode", 'OPENCODE_PERMISSION="allow"', _json(OPENCODE, {"permission": BASH_ASKS})),
+        (
+            "gemini", "GEMINI_SANDBOX=false",
+            _json(GEMINI, {"tools": {"sandbox": True, "allowed": ["run_shell_command"]}}),
+        ),
+    ],
+)  # fmt: skip
+def test_a_variable_wins_over_the_settings(
+    home: ExposedHome, name: str, variable: str, settings: tuple[str, str]
+) -> None:
+    home.write(*settings)
+    assert home.items()[name]["writes"]["extent"] != EVERYTHING
+    key, _, value = variable.partition("=")
+    home.variables[key] = value
+    assert home.items()[name]["writes"]["extent"] == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("line", "is_wide"),
+    [
+        ("alias claude='claude --dangerously-skip-permissions'", True),
+        ('c() { command claude --permission-mode bypassPermissions "$@"; }', True),
+        ("# alias claude='claude --dangerously-skip-permissions'", False),
+        ("alias gemini='gemini --yolo'", False),
+        ("alias claude='claude --verbose'", False),
+    ],
+)
+def test_an_option_that_the_shell_adds_counts(home: ExposedHome, line: str, is_wide: bool) -> None:
+    home.write(".claude/settings.json", "{}")
+    file = home.write(".zshrc", f"export TOKEN=x\n{line}\n")
+    writes = home.items()["claude-code"]["writes"]
+    assert (writes["file"] == str(file)) is is_wide
+    assert writes["line"] == (2 if is_wide else None)
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "settings"),
+    [
+        ("claude-code", ".claude/settings.json", _claude(permissions={"allow": ["Bash"]})[1]),
+        ("codex", ".codex/config.toml", 'sandbox_mode = "danger-full-access"'),
+        ("opencode", "opencode.json", '{"permission": "allow"}'),
+        ("qwen", ".qwen/settings.json", '{"tools": {"approvalMode": "yolo"}}'),
+        ("cursor", ".cursor/cli.json", '{"permissions": {"allow": ["Shell(*)"]}}'),
+    ],
+)
+def test_a_project_that_widens_access_is_named(
+    home: ExposedHome, agent: str, file: str, settings: str
+) -> None:
+    project = home.repository("api").relative_to(home.path)
+    home.write(".claude/settings.json", "{}")
+    home.write(".cursor/cli-config.json", "{}")
+    home.write(".qwen/settings.json", '{"tools": {"approvalMode": "default"}}')
+    home.write(OPENCODE, '{"permission": {"*": "ask"}}')
+    home.write(
+        ".codex/config.toml", f'[projects."{home.path}/{project}"]\ntrust_level = "trusted"'
+    )
+    assert home.findings() == []
+    home.write(f"{project}/{file}", settings)
+    found = home.items()[agent]["findings"]
+    assert {(each["kind"], each["file"]) for each in found} == {
+        ("overridden", f"{home.path}/{project}/{file}")
+    }
+    home.write(".codex/config.toml", "")
+    assert bool(home.items()[agent]["findings"]) is (agent != "codex")
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "started"),
+    [
+        (None, {}, set()),
+        (".claude/settings.json", {"enableAllProjectMcpServers": True}, {"one", "two"}),
+        (".claude/settings.json", {"enabledMcpjsonServers": ["one"]}, {"one"}),
+        ("src/api/.claude/settings.local.json", {"enabledMcpjsonServers": ["two"]}, {"two"}),
+        (
+            "src/api/.claude/settings.local.json",
+            {"enableAllProjectMcpServers": True, "disabledMcpjsonServers": ["one"]}, {"two"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_server_of_a_project_counts_once_it_was_approved(
+    home: ExposedHome, file: str | None, settings: dict[str, object], started: set[str]
+) -> None:
+    home.write(".claude/settings.json", "{}")
+    servers = {name: {"command": "npx", "args": ["-y", name]} for name in ("one", "two")}
+    home.write(
+        f"{home.repository('api').relative_to(home.path)}/.mcp.json", {"mcpServers": servers}
+    )
+    if file is not None:
+        home.write(file, settings)
+    items = home.items()
+    where = f"{home.path}/src/api"
+    assert items.keys() - {"claude-code"} == {
+        f"claude-code/{name} (in {where})" for name in started
+    }
+    for item in items.values():
+        if not item["agent"]:
+            assert {each["kind"] for each in item["findings"]} == {"program-gone", "unpinned"}
+            assert item["reads"]["file"] == f"{where}/.mcp.json"
+
+
+def test_a_rule_to_read_a_folder_opens_it(home: ExposedHome) -> None:
+    home.repository("api", ".env")
+    home.repository("web", ".env")
+    home.write(".claude/settings.json", {"permissions": {"allow": ["Read(~/src/api/**)"]}})
+    item = home.items()["claude-code"]
+    assert (item["opened"], item["secrets"]) == ([str(home.path / "src/api")], 1)
 
 
 def test_an_agent_without_limits_reaches_every_repository_and_secret(home: ExposedHome) -> None:

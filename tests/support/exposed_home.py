@@ -17,6 +17,7 @@ class ExposedHome:
 
     def __init__(self, top: Path) -> None:
         self.path, self.programs = top / "home", top / "bin"
+        self.variables = {"PATH": str(self.programs)}
         self.path.mkdir()
         self.programs.mkdir()
 
@@ -43,8 +44,7 @@ class ExposedHome:
 
     def measure(self, *walled: str) -> ExposureReport:
         """Return what can be reached here."""
-        variables = {"PATH": str(self.programs)}
-        environment = ClientEnvironment(self.path, variables, Platform.LINUX)
+        environment = ClientEnvironment(self.path, self.variables, Platform.LINUX)
         return measure(environment, (), frozenset(walled))
 
     def items(self, *walled: str) -> dict[str, ExposureItem]:

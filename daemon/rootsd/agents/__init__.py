@@ -16,8 +16,9 @@ the first line:
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).
 * `hook()`: how it asks before each call of a tool (`rootsd hook`).
-* `reach()`: what its settings let it read and write without a question (`rootsd exposure`).
-  `reach_in()`: what is wrong with its settings in a project.
+* `reach()`: what its settings let it read and write without a question (`rootsd exposure`), with
+  those `inside` a project, if any. `SETTINGS`: their paths there, the one that wins last.
+  `started_servers()`: which servers of a project's file it starts without a question.
 
 What needs a form is a function, so that a program loads only what it reads (`forms`).
 

@@ -13,7 +13,7 @@ from rootsd.agents.forms.reach import AgentHome, ExposureFinding, ExposureKind, 
 from rootsd.connect.base import McpClient
 from rootsd.settings.formats import KeyPath
 
-_OFF: tuple[tuple[tuple[str, ...], bool], ...] = (
+SWITCHES: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("disableAllHooks",), True),
     (("hooksConfig", "enabled"), False),
     (("features", "hooks"), False),
@@ -34,7 +34,7 @@ def about_hooks(client: McpClient, home: AgentHome) -> Iterator[ExposureFinding]
     if not hooks:
         return
     files = (file, home.read(facts.places[0], facts.language))
-    for switches, (keys, off) in product(files, _OFF):
+    for switches, (keys, off) in product(files, SWITCHES):
         if switches.at(*keys) is off:
             text = f"{keys[-1]} turns all hooks of {facts.title} off"
             yield finding(ExposureKind.HOOKS_OFF, switches, keys, text)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice, product
 from types import ModuleType
 from typing import TypedDict
 
@@ -23,14 +25,32 @@ from rootsd.agents.forms.reach import (
     Extent,
     by_default,
     finding,
+    is_wider,
 )
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
-from rootsd.exposure.hooks import about_hooks
+from rootsd.connect.servers import ServerId
+from rootsd.exposure.hooks import SWITCHES, about_hooks
 from rootsd.exposure.servers import servers_of
 from rootsd.exposure.survey import Survey, survey
 from rootsd.sync.overrides import AllSettings, WrittenDenials
 from rootsd.sync.targets import TARGETS
+
+_MAX_IN_PROJECT = 20  # findings; anybody may have written the files of a project
+_SHELL_FILES = (
+    ".bashrc", ".bash_aliases", ".bash_profile", ".profile", ".zshrc", ".zprofile",
+    ".config/fish/config.fish",
+)  # fmt: skip
+_WIDE_OPTION = re.compile(
+    r"--dangerously-[\w-]+|--yolo\b|--allow-all(?:-tools|-paths)?\b|--force\b"
+    r"|bypassPermissions|danger-full-access|--approval-mode[= ]yolo"
+)
+_WORD = re.compile(r"[\w.-]+")
+_WITHOUT_QUESTION = {
+    Extent.EVERYTHING.value: "everything",
+    Extent.ASKS_ELSEWHERE.value: "the project",
+    Extent.PROJECT.value: "the project",
+}
 
 
 class ExposureItem(TypedDict):
@@ -111,6 +131,8 @@ def _of_agent(
     programs, name = getattr(agent, "PROGRAMS", ()), agents.name_of(agent)
     unknown = by_default(Extent.UNKNOWN, f"rootsd does not know the settings of {agent.LABEL}")
     reach = agent.reach(home) if hasattr(agent, "reach") else AgentReach(unknown, unknown)
+    if (typed := _typed(home, programs)) is not None:
+        reach = replace(reach, reads=typed, writes=typed)
     remedy = f"rootsd confine -- {programs[0]}" if programs else None
     if programs and hasattr(agent, "state"):
         remedy = f"rootsd connect --confine {programs[0]}"
@@ -131,13 +153,70 @@ def _of_agent(
                 own = f"{client.facts.name}/{server.label}"
                 item = _item(own, server.label, home, its, found, wrap)
                 servers.append({**item, "agent": False})
+        for project in found.repositories if client.facts.project_file else ():
+            servers += _of_project(agent, client, environment, home, project, found)
     for project in found.repositories:
-        findings += agent.reach_in(home, project) if hasattr(agent, "reach_in") else ()
+        findings += _in_project(agent, home, reach, project)
     findings += _about_denials(name, home, found)
     findings += _about_files(home)
     reach = replace(reach, findings=tuple(findings))
     yield _item(name, agent.LABEL, home, reach, found, remedy)
     yield from servers
+
+
+def _typed(home: AgentHome, programs: Sequence[str]) -> ExposedAccess | None:
+    """Return what an option allows that a shell adds to a program, by an alias or a function."""
+    for name in _SHELL_FILES if programs else ():
+        for number, line in enumerate(home.read_lines(f"~/{name}"), 1):
+            said = line.partition("#")[0]
+            option = _WIDE_OPTION.search(said)
+            if option and not set(_WORD.findall(said)).isdisjoint(programs):
+                reason = f"your shell starts it with {option[0]}"
+                file = f"{home.home}/{name}"
+                return {**by_default(Extent.EVERYTHING, reason), "file": file, "line": number}
+    return None
+
+
+def _in_project(
+    agent: ModuleType, home: AgentHome, usual: AgentReach, project: str
+) -> Iterator[ExposureFinding]:
+    """Yield what the settings in a project change there, and what is wrong with them."""
+    paths = (f"{project}/{name}" for name in getattr(agent, "SETTINGS", ()))
+    files = {path: home.read_in_project(path) for path in paths if os.path.lexists(path)}
+    if not files:
+        return
+    there = agent.reach(home, list(files.values()))
+    for verb in ("reads", "writes"):
+        said, before = getattr(there, verb), getattr(usual, verb)
+        if said["file"] in files and is_wider(said["extent"], before["extent"]):
+            what = f"{verb} {_WITHOUT_QUESTION[said['extent']]} without a question"
+            text = f"a session there {what}: {said['reason']}"
+            yield finding(ExposureKind.OVERRIDDEN, files[said["file"]], said["line"] or 1, text)
+    for file, (keys, off) in product(files.values(), SWITCHES):
+        if file.at(*keys) is off:
+            text = "a session there runs none of your hooks"
+            yield finding(ExposureKind.HOOKS_OFF, file, keys, text)
+    yield from islice(there.findings, _MAX_IN_PROJECT)
+
+
+def _of_project(
+    agent: ModuleType,
+    client: McpClient,
+    environment: ClientEnvironment,
+    home: AgentHome,
+    project: str,
+    found: Survey,
+) -> Iterator[ExposureItem]:
+    """Yield the servers in a file of a project that the agent starts there without a question."""
+    path = f"{project}/{client.facts.project_file}"
+    if not os.path.lexists(path):
+        return
+    starts = agent.started_servers(home, project)
+    for server, its in servers_of(client, environment, home.read_in_project(path)):
+        if starts(server.name):
+            label = ServerId(server.name, project).label
+            item = _item(f"{client.facts.name}/{label}", label, home, its, found, f"edit {path}")
+            yield {**item, "agent": False}
 
 
 def _item(
@@ -169,7 +248,7 @@ def _item(
 def _asks_nothing(label: str, said: ExposedAccess, remedy: str) -> ExposureFinding:
     return ExposureFinding(
         kind=ExposureKind.ASKS_NOTHING,
-        text=f"{label} asks nothing before it reads, changes, or runs anything: {said['reason']}",
+        text=f"{label} reads, changes, and runs anything without asking you: {said['reason']}",
         file=said["file"] or "",
         line=said["line"] or 1,
         remedy=remedy,

@@ -53,29 +53,38 @@ class SettingsText(Struct, frozen=True):
 def read_settings(path: str, language: SettingsFormat, cap: int = _CAP) -> SettingsText:
     """Return a settings file of at most `cap` bytes. Raises nothing.
 
-    A missing one has no values and no problem. This never waits for a FIFO or a file system that
-    hangs.
+    A missing one has no values and no problem.
+    """
+    text, problem = read_text(path, cap)
+    if problem or not text.strip():
+        return SettingsText(path, language, text, problem=problem)
+    try:
+        return SettingsText(path, language, text, language.values(text))
+    except NotEditable as error:
+        return SettingsText(path, language, problem=str(error))
+
+
+def read_text(path: str, cap: int = _CAP) -> tuple[str, str]:
+    """Return the text of a file, and why it has none although it is there. Raises nothing.
+
+    This never waits for a FIFO or a file system that hangs.
     """
     try:
         real = follow(os.fsencode(path))
         mode = os.stat(real).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return SettingsText(path, language)
+        return "", ""
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "its path is not valid"
-        return SettingsText(path, language, problem=f"it cannot be read: {why}")
+        return "", f"it cannot be read: {why}"
     if stat.S_ISDIR(mode):  # a client reads no folder as settings
-        return SettingsText(path, language)
+        return "", ""
     raw = read_small(real, cap + 1) if stat.S_ISREG(mode) else None
     if raw is None:
-        why = "you may not read it" if stat.S_ISREG(mode) else "it is not a file"
-        return SettingsText(path, language, problem=why)
+        return "", "you may not read it" if stat.S_ISREG(mode) else "it is not a file"
     if len(raw) > cap:
-        return SettingsText(path, language, problem="it is too large")
+        return "", "it is too large"
     try:
-        text = raw.decode()
-        return SettingsText(path, language, text, language.values(text) if text.strip() else {})
+        return raw.decode(), ""
     except UnicodeDecodeError:
-        return SettingsText(path, language, problem="it is not UTF-8")
-    except NotEditable as error:
-        return SettingsText(path, language, problem=str(error))
+        return "", "it is not UTF-8"

@@ -6,30 +6,42 @@ sandbox of the kernel makes that a limit. `rootsd exposure` prints it.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from itertools import islice
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from msgspec import Struct, field
 
-from rootsd.agents.forms.client import JSON
+from rootsd.agents.forms.client import JSON, TOML
 from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.secret_names import secret_part
 from rootsd.disk.reader import CONFIG_CAP
 from rootsd.settings.formats import KeyPath, SettingsFormat
-from rootsd.settings.settings_text import SettingsText, read_settings
+from rootsd.settings.settings_text import SettingsText, read_settings, read_text
 
 _LIKENESS = 0.75
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _SHOWN = 3
 _MAX_NAMES = 500
-_MAX_IN_PROJECT = 20  # findings; anybody may have written the files of a project
-_WILD = frozenset("*?[{")
+_WILD = re.compile(r"[*?\[{]")
+_PRINTERS = frozenset(("cat", "cp", "find", "grep", "head", "rg", "sed", "tail"))
+_WRITERS = frozenset(("cp", "find", "ln", "mv", "rm", "sed", "tee", "touch"))
+# Commands that run any other one, or use any file, as Claude Code knows of the others.
+_RUNNERS = frozenset(
+    (
+        "", "awk", "bash", "bun", "bunx", "dash", "dd", "deno", "docker", "env", "eval", "exec",
+        "fish", "git", "less", "lua", "make", "more", "nice", "node", "nohup", "npm", "npx",
+        "perl", "php", "pipx", "pnpm", "pnpx", "podman", "python", "python3", "rsync", "ruby",
+        "scp", "sh", "ssh", "sudo", "tar", "timeout", "tsx", "uv", "uvx", "watch", "xargs",
+        "yarn", "zsh",
+    )
+)  # fmt: skip
 
 
 class Extent(StrEnum):
@@ -56,6 +68,9 @@ class Extent(StrEnum):
     def is_unlimited(self) -> bool:
         """Whether nothing keeps the program from the files of the home folder."""
         return self in (Extent.EVERYTHING, Extent.UNKNOWN)
+
+
+_NARROW_TO_WIDE = ("nothing", "asks", "project", "project, asks", "everything")
 
 
 class ExposedAccess(TypedDict):
@@ -105,18 +120,27 @@ class ExposureFinding(TypedDict):
 
 
 AgentFile = SettingsText
-Found = list[ExposureFinding]
+AgentFiles = Sequence[SettingsText]
 Findings = Iterator[ExposureFinding]
 TextsByKeys = dict[KeyPath, str]
+ServerTest = Callable[[str], bool]
+"""Whether a server of this name counts."""
+ToolRules = Iterator[tuple[AgentFile, KeyPath, str, str, str]]
+"""Rules: the file and the keys of each, its tool, pattern, and action."""
+Accesses = tuple[ExposedAccess, ExposedAccess]
+"""Of reads, and of writes."""
 
 
 class AgentReach(Struct, frozen=True):
-    """What an agent's settings let it do. `opened` are folders that it reads besides."""
+    """What an agent's settings let it do. `opened` are folders that it reads besides.
+
+    `findings` may be an iterator: those of a project's files are not all worth the time.
+    """
 
     reads: ExposedAccess
     writes: ExposedAccess
     opened: tuple[str, ...] = ()
-    findings: tuple[ExposureFinding, ...] = ()
+    findings: Iterable[ExposureFinding] = ()
 
 
 class AgentHome(Struct, frozen=True):
@@ -140,9 +164,25 @@ class AgentHome(Struct, frozen=True):
             self.texts[path] = read_settings(path, language)
         return self.texts[path]
 
+    def read_folder(
+        self, place: SettingsPlace, ending: str, language: SettingsFormat = JSON
+    ) -> list[SettingsText]:
+        """Return the settings files in a folder, by their names."""
+        return [self.read_path(path, language) for path in self.paths_in(place, ending)]
+
+    def paths_in(self, place: SettingsPlace, ending: str) -> list[str]:
+        """Return the paths in a folder that end so, by their names."""
+        folder = place.locate(self.home, self.variables, self.platform)
+        return sorted(f"{folder}/{name}" for name in _names_in(folder) if name.endswith(ending))
+
+    def read_lines(self, path: str) -> list[str]:
+        """Return the lines of a file that is no settings file."""
+        return read_text(self.expand(path) or path)[0].splitlines()
+
     def read_in_project(self, path: str) -> SettingsText:
         """Return a settings file that others may have written, so a small one."""
-        self.texts[path] = read_settings(path, JSON, CONFIG_CAP)
+        language = TOML if path.endswith(".toml") else JSON
+        self.texts[path] = read_settings(path, language, CONFIG_CAP)
         return self.texts[path]
 
     def expand(self, typed: str) -> str | None:
@@ -157,14 +197,75 @@ class AgentHome(Struct, frozen=True):
         return f"{self.home}/".startswith(path.rstrip("/") + "/")
 
 
-def first_few(found: Iterator[ExposureFinding]) -> Found:
-    """Return as many findings as are worth the time for a file of a project."""
-    return list(islice(found, _MAX_IN_PROJECT))
+def command_reach(command: str) -> str:
+    """Return `r` or `w` if an allowed command does that with any file, and `x` if it runs any.
+
+    A `*` at its end stands for any further words. A fixed script or subcommand counts for nothing.
+    """
+    words = command.replace(":*", " *").split()
+    program = words[0].rpartition("/")[2].rstrip("*") if words else ""
+    if program and (not command.endswith("*") or any(word[0] not in "-*" for word in words[1:])):
+        return ""
+    if program in _RUNNERS:
+        return "rwx"
+    return "r" * (program in _PRINTERS) + "w" * (program in _WRITERS)
+
+
+def widened(
+    accesses: Accesses,
+    file: SettingsText,
+    rules: Mapping[KeyPath, str],
+    widens: Callable[[str], str] = command_reach,
+) -> Accesses:
+    """Return the accesses with what the rules of a file allow everywhere, as `widens` says."""
+    reads, writes = accesses
+    for keys, rule in rules.items():
+        if what := widens(rule):
+            said = said_by(Extent.EVERYTHING, file, *keys)
+            reads, writes = said if "r" in what else reads, said if "w" in what else writes
+    return reads, writes
+
+
+def by_mode(
+    files: Iterable[SettingsText],
+    keys: tuple[str, ...],
+    modes: Mapping[str, tuple[Extent, Extent]],
+    usual: Accesses,
+) -> Accesses:
+    """Return what the first file with a mode at `keys` says, or the usual accesses."""
+    file = first_with(files, *keys)
+    extents = modes.get(str(file.at(*keys))) if file is not None else None
+    if file is None or extents is None:
+        return usual
+    return said_by(extents[0], file, *keys), said_by(extents[1], file, *keys)
+
+
+def is_wider(extent: str, usual: str) -> bool:
+    """Return whether an extent is wider than the usual one."""
+    order = _NARROW_TO_WIDE
+    return extent in order and usual in order and order.index(extent) > order.index(usual)
+
+
+def folder_of(pattern: str) -> str:
+    """Return the folder of all that a pattern means, or the path if it has no wildcards."""
+    front, *wild = _WILD.split(pattern, maxsplit=1)
+    return (front.rpartition("/")[0] or "/") if wild else front
 
 
 def by_default(extent: Extent, reason: str) -> ExposedAccess:
     """Return an access that no setting changes."""
     return ExposedAccess(extent=extent, reason=reason, file=None, line=None)
+
+
+def from_variable(name: str, text: str, keys: tuple[str, ...]) -> SettingsText:
+    """Return the settings in JSON that a variable has: the value at `keys`."""
+    try:
+        values: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    for key in reversed(keys):
+        values = {key: values}
+    return SettingsText(f"${name}", JSON, text, values if isinstance(values, dict) else {})
 
 
 def said_by(extent: Extent, file: SettingsText, *keys: str | int) -> ExposedAccess:
@@ -180,40 +281,44 @@ def first_with(files: Iterable[SettingsText], *keys: str) -> SettingsText | None
 
 
 def finding(
-    kind: ExposureKind, file: SettingsText, keys: KeyPath, text: str, remedy: str = ""
+    kind: ExposureKind, file: SettingsText, where: KeyPath | int, text: str, remedy: str = ""
 ) -> ExposureFinding:
-    """Return a finding about the setting at `keys`. Without a remedy, a person edits the line."""
-    line = file.line(keys) if keys and not file.problem else 1
+    """Return a finding about the setting at these keys, or about a line.
+
+    Without a remedy, a person edits the line.
+    """
+    line = where if isinstance(where, int) else 1
+    if not isinstance(where, int) and where and not file.problem:
+        line = file.line(where)
     typed = remedy or f"${{EDITOR:-vi}} +{line} {shlex.quote(safe_label(file.path, None))}"
     return ExposureFinding(kind=kind, text=text, file=file.path, line=line, remedy=typed)
 
 
 def about_folders(
     home: AgentHome, file: SettingsText, keys: Mapping[KeyPath, str], what: str
-) -> Found:
-    """Return the findings about folders that settings trust or open: gone, misspelled, too wide.
+) -> Findings:
+    """Yield the findings about folders that settings trust or open: gone, misspelled, too wide.
 
     `keys` lead to each folder, as it is typed. `what` is a verb, such as `trusts`.
     """
-    found, gone = [], []
+    gone = []
     for place, typed in keys.items():
         path = home.expand(typed)
         if path is None:
             continue
         if home.holds_home(path):
             text = f"it {what} {typed}, so everything in your home folder"
-            found.append(finding(ExposureKind.TOO_WIDE, file, place, text))
+            yield finding(ExposureKind.TOO_WIDE, file, place, text)
         elif (meant := misspelled(path)) is not None:
             text = f"it {what} {typed}, which does not exist: is it {meant}?"
-            found.append(finding(ExposureKind.MISSPELLED, file, place, text))
+            yield finding(ExposureKind.MISSPELLED, file, place, text)
         elif not os.path.lexists(path):
             gone.append((place, typed))
     if gone:
         names = first_of([typed for _, typed in gone], _SHOWN)
         is_one = len(gone) == 1
         text = f"it {what} {names}, which {'does' if is_one else 'do'} not exist"
-        found.append(finding(ExposureKind.FOLDER_GONE, file, gone[0][0], text))
-    return found
+        yield finding(ExposureKind.FOLDER_GONE, file, gone[0][0], text)
 
 
 def misspelled(path: str) -> str | None:
@@ -224,7 +329,7 @@ def misspelled(path: str) -> str | None:
     """
     known = "/"
     for part in path.strip("/").split("/"):
-        if not _WILD.isdisjoint(part) or secret_part(os.fsencode(part)) is not None:
+        if _WILD.search(part) or secret_part(os.fsencode(part)) is not None:
             return None
         if os.path.lexists(os.path.join(known, part)):
             known = os.path.join(known, part)
@@ -240,21 +345,24 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, known, 1, _LIKENESS)), None)
 
 
-def misspelled_keys(file: SettingsText, keys: Sequence[str], known: Collection[str]) -> Found:
-    """Return a finding for each key that is not known, but nearly."""
-    found = []
+def misspelled_keys(file: SettingsText, keys: Sequence[str], known: Collection[str]) -> Findings:
+    """Yield a finding for each key that is not known, but nearly."""
     for name in file.members(*keys):
         like = nearest(name, known)
         if name not in known and like is not None:
             text = f'it does not know "{name}": is it "{like}"?'
-            found.append(finding(ExposureKind.MISSPELLED, file, (*keys, name), text))
-    return found
+            yield finding(ExposureKind.MISSPELLED, file, (*keys, name), text)
 
 
-def about_switch(file: SettingsText, keys: KeyPath, what: str, needed: str) -> Found:
-    """Return the finding for a list that has no effect without another setting."""
-    text = f"{what} has no effect: {needed}"
-    return [finding(ExposureKind.INACTIVE, file, keys, text)]
+def misspelled_paths(
+    home: AgentHome, file: SettingsText, rules: Mapping[KeyPath, str]
+) -> Findings:
+    """Yield a finding for each rule about a path that does not exist, but nearly."""
+    for keys, rule in rules.items():
+        path = home.expand(rule)
+        if path is not None and (meant := misspelled(path)) is not None:
+            text = f"{rule} matches nothing: is it {meant}?"
+            yield finding(ExposureKind.MISSPELLED, file, keys, text)
 
 
 def _names_in(folder: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from rootsd.agents import forms
@@ -147,120 +148,143 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-# Commands that run any other command, and commands that print any file.
-_RUNNERS = (
-    "bash", "sh", "zsh", "env", "xargs", "sudo", "python", "python3", "node", "perl",
-    "ruby", "npx", "uvx", "docker", "find", "awk",
-)  # fmt: skip
-_PRINTERS = ("cat", "head", "tail", "less", "grep", "rg", "sed", "cp")
+SETTINGS = RUNS[1:3]
+_MANAGED_ON_MACOS = "/Library/Application Support/ClaudeCode/managed-settings"
+_MODE = ("permissions", "defaultMode")
+_NO_BYPASS = ("permissions", "disableBypassPermissionsMode")
 _RULES = ("allow", "deny", "ask")
 _TOOLS = (
     "Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "NotebookEdit", "NotebookRead", "Read",
     "WebFetch", "WebSearch", "Write",
 )  # fmt: skip
 _FILE_TOOLS = frozenset(("Edit", "Glob", "Grep", "MultiEdit", "NotebookEdit", "Read", "Write"))
-_WHOLE_DISK = frozenset(("", "*", "**", "//**", "~/**"))
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
-    """Return what its settings allow. `default` and `auto` were run in 2.1.330.
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
+    """Return what its settings allow. Rules, and `default` mode, were run in 2.1.330.
 
-    Its file tools ask before they leave the project. The command line `--permission-mode` and a
-    project's own settings can say otherwise.
+    Its file tools ask before they leave the project, and so do commands such as `cat` and `cp`
+    that name a path elsewhere, even if a rule allows them. A rule to edit a path also reads it.
     """
-    form, place = forms.reach, forms.place
-    user = home.read(place.moved_by("CLAUDE_CONFIG_DIR", ".claude", "settings.json"))
-    managed = home.read(
-        place.SettingsPlace(
-            "/etc/claude-code/managed-settings.json",
-            "/Library/Application Support/ClaudeCode/managed-settings.json",
-        )
+    form, extent = forms.reach, forms.reach.Extent
+    managed, user = _files(home)
+    files = (*managed, *reversed(inside), user)
+    said: forms.reach.Accesses = (
+        form.by_default(extent.ASKS_ELSEWHERE, "Claude Code asks by default"),
+        form.by_default(extent.ASKS, "Claude Code asks by default"),
     )
-    own = home.read(place.moved_by("CLAUDE_CONFIG_DIR", "", ".claude.json"))
-    files = (managed, user)
-    reads, writes, found = _by_mode(files)
+    modes = {
+        "default": (extent.ASKS_ELSEWHERE, extent.ASKS),
+        "plan": (extent.ASKS_ELSEWHERE, extent.ASKS),
+        "acceptEdits": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
+        "auto": (extent.EVERYTHING, extent.EVERYTHING),  # a model decides, and not a person
+        "bypassPermissions": (extent.EVERYTHING, extent.EVERYTHING),
+        "dontAsk": (extent.PROJECT, extent.NOTHING),
+    }
+    if form.first_with(files, *_NO_BYPASS) is not None:
+        del modes["bypassPermissions"]
+    said = form.by_mode(files, _MODE, modes, said)
+    opened: dict[str, str] = {}
     for file in files:
-        for keys, rule in file.texts("permissions", "allow").items():
-            if widens := _widened_by(rule):
-                said = form.said_by(form.Extent.EVERYTHING, file, *keys)
-                reads = said if "r" in widens else reads
-                writes = said if "w" in widens else writes
-        found += _about_rules(home, file)
-        found += form.misspelled_keys(file, (), ("permissions", "hooks", "sandbox", "env"))
-        found += form.misspelled_keys(
-            file, ("permissions",), (*_RULES, "additionalDirectories", "defaultMode")
-        )
-    found += _about_lists(home, files, own)
+        allowed = file.texts("permissions", "allow")
+        said = form.widened(said, file, allowed, lambda rule: _widened_by(home, rule))
+        typed = [*_opened(file).values(), *filter(None, map(_folder_of, allowed.values()))]
+        opened |= dict.fromkeys(typed, file.path)
     sandbox = form.first_with(files, "sandbox", "enabled")
     if sandbox is not None and sandbox.at("sandbox", "enabled") is True:
+        reads, writes = said
         is_asked = sandbox.at("sandbox", "autoAllowBashIfSandboxed") is False
         denied = sandbox.texts("sandbox", "filesystem", "denyRead").values()
         is_denied = any(home.holds_home(home.expand(each) or "-") for each in denied)
         if not (is_asked or is_denied):  # its sandbox reads the whole disk
-            reads = form.said_by(form.Extent.EVERYTHING, sandbox, "sandbox", "enabled")
-        if writes["extent"] != form.Extent.EVERYTHING:  # it limits commands, not the file tools
-            writes = form.said_by(form.Extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
-    opened = [each for file in files for each in _opened(file).values()]
-    return form.AgentReach(reads, writes, tuple(opened), tuple(found))
+            reads = form.said_by(extent.EVERYTHING, sandbox, "sandbox", "enabled")
+        if writes["extent"] != extent.EVERYTHING:  # it limits commands, not the file tools
+            writes = form.said_by(extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
+        said = reads, writes
+    found = itertools.chain.from_iterable(_findings(home, files, file) for file in inside or files)
+    if not inside:
+        found = itertools.chain(found, _about_trust(home))
+    return form.AgentReach(*said, tuple(opened), found)
 
 
-def reach_in(home: forms.reach.AgentHome, project: str) -> forms.reach.Findings:
-    """Yield what the settings of a project change for the sessions in it."""
-    form, keys = forms.reach, ("permissions", "defaultMode")
-    paths = (f"{project}/{name}" for name in RUNS[1:3])
-    for file in map(home.read_in_project, filter(os.path.lexists, paths)):
-        if file.at(*keys) in ("acceptEdits", "auto", "bypassPermissions"):
-            text = f"a session there runs in the mode {file.at(*keys)}, whatever your settings say"
-            yield form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text)
-        if file.at("disableAllHooks") is True:
-            text = "a session there runs none of your hooks"
-            yield form.finding(form.ExposureKind.HOOKS_OFF, file, ("disableAllHooks",), text)
-        yield from form.first_few(_about_rules(home, file))
-        yield from form.about_folders(home, file, _opened(file), "opens")
+def started_servers(home: forms.reach.AgentHome, project: str) -> forms.reach.ServerTest:
+    """Return which servers of a project's `.mcp.json` it starts without a question."""
+    managed, user = _files(home)
+    inside = [home.read_in_project(f"{project}/{name}") for name in SETTINGS]
+    own = forms.reach.AgentFile(
+        "", forms.client.JSON, values=_own(home).at("projects", project) or {}
+    )
+    files = (*managed, user, *inside, own)
+    key, keys = "enableAllProjectMcpServers", ("enabledMcpjsonServers", "disabledMcpjsonServers")
+    is_any = any(file.at(key) is True for file in files)
+    named, refused = ({each for f in files for each in f.texts(key).values()} for key in keys)
+    return lambda name: (is_any or name in named) and name not in refused
 
 
-def _by_mode(
-    files: tuple[forms.reach.AgentFile, ...],
-) -> tuple[forms.reach.ExposedAccess, forms.reach.ExposedAccess, forms.reach.Found]:
-    form, keys = forms.reach, ("permissions", "defaultMode")
-    extent = form.Extent
-    found: forms.reach.Found = []
-    modes = {
-        "acceptEdits": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
-        "auto": (extent.EVERYTHING, extent.ASKS_ELSEWHERE),
-        "bypassPermissions": (extent.EVERYTHING, extent.EVERYTHING),
-        "dontAsk": (extent.PROJECT, extent.NOTHING),
-    }
-    default = (extent.ASKS_ELSEWHERE, extent.ASKS)
-    file = form.first_with(files, *keys)
-    mode = file.at(*keys) if file is not None else None
-    switch = form.first_with(files, "permissions", "disableBypassPermissionsMode")
-    if file is not None and switch is not None and mode == "bypassPermissions":
-        text = f'"{mode}" has no effect: {switch.path} disables it'
-        found.append(form.finding(form.ExposureKind.OVERRIDDEN, file, keys, text))
-        file = None
-    if file is None or not isinstance(mode, str):
-        reason = "Claude Code asks by default"
-        return form.by_default(default[0], reason), form.by_default(default[1], reason), found
-    reads, writes = modes.get(mode, default)
-    return form.said_by(reads, file, *keys), form.said_by(writes, file, *keys), found
+def _files(
+    home: forms.reach.AgentHome,
+) -> tuple[list[forms.reach.AgentFile], forms.reach.AgentFile]:
+    """Return the managed settings, those that win first, and those of the user."""
+    place = forms.place
+    linux, macos = "/etc/claude-code/managed-settings", _MANAGED_ON_MACOS
+    more = home.read_folder(place.SettingsPlace(f"{linux}.d", f"{macos}.d"), ".json")
+    managed = home.read(place.SettingsPlace(f"{linux}.json", f"{macos}.json"))
+    user = home.read(place.moved_by("CLAUDE_CONFIG_DIR", ".claude", "settings.json"))
+    return [*reversed(more), managed], user
 
 
-def _widened_by(rule: str) -> str:
+def _own(home: forms.reach.AgentHome) -> forms.reach.AgentFile:
+    return home.read(forms.place.moved_by("CLAUDE_CONFIG_DIR", "", ".claude.json"))
+
+
+def _folder_of(rule: str) -> str:
+    """Return the folder outside of the project that a rule opens, or an empty text."""
+    tool, _, rest = rule.partition("(")
+    path = rest.removesuffix(")")
+    if tool not in ("Read", "Edit") or not path.startswith(("//", "~/")):
+        return ""
+    return forms.reach.folder_of(path.replace("//", "/", 1))
+
+
+def _widened_by(home: forms.reach.AgentHome, rule: str) -> str:
     """Return `r`, `w`, or both, if a rule allows that everywhere."""
     tool, _, rest = rule.partition("(")
-    what = rest.removesuffix(")").removesuffix(":*").strip()
-    if tool == "Bash":
-        program = what.split(" ")[0]
-        is_any = what in _WHOLE_DISK or program in _RUNNERS
-        return "rw" if is_any else "r" if program in _PRINTERS else ""
-    if what not in _WHOLE_DISK or (what in ("*", "**") and tool != "Read"):
+    what = rest.removesuffix(")")
+    if tool == "Bash":  # it asks for the paths of commands that only read or write files
+        return "rw" if "x" in forms.reach.command_reach(what or "*") else ""
+    if what and not home.holds_home(home.expand(_folder_of(rule)) or "-"):
         return ""
-    return {"Read": "r", "Edit": "w", "Write": "w"}.get(tool, "")
+    return {"Read": "r", "Edit": "rw" if what else "w", "Write": "w"}.get(tool, "")
+
+
+def _findings(
+    home: forms.reach.AgentHome,
+    files: forms.reach.AgentFiles,
+    file: forms.reach.AgentFile,
+) -> forms.reach.Findings:
+    """Yield what is wrong with one of the files."""
+    form, kinds = forms.reach, forms.reach.ExposureKind
+    switch = form.first_with(files, *_NO_BYPASS)
+    if switch is not None and file.at(*_MODE) == "bypassPermissions":
+        text = f'"bypassPermissions" has no effect: {switch.path} disables it'
+        yield form.finding(kinds.OVERRIDDEN, file, _MODE, text)
+    yield from form.misspelled_keys(file, (), ("permissions", "hooks", "sandbox", "env"))
+    known = (*_RULES, "additionalDirectories", "defaultMode")
+    yield from form.misspelled_keys(file, ("permissions",), known)
+    yield from _about_rules(home, file)
+    yield from form.about_folders(home, file, _opened(file), "opens")
+    if file.at("enableAllProjectMcpServers") is True:
+        text = "it starts the servers that any project brings, without a question"
+        yield form.finding(kinds.ANY_PROJECT, file, ("enableAllProjectMcpServers",), text)
+    if file.at("sandbox", "filesystem") and not file.at("sandbox", "enabled"):
+        text = "sandbox.filesystem has no effect: sandbox.enabled is not true"
+        yield form.finding(kinds.INACTIVE, file, ("sandbox", "filesystem"), text)
 
 
 def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> forms.reach.Findings:
-    form = forms.reach
+    form, kinds = forms.reach, forms.reach.ExposureKind
     denied = set(file.texts("permissions", "deny").values())
     for name in _RULES:
         for keys, rule in file.texts("permissions", name).items():
@@ -269,52 +293,30 @@ def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> fo
             like = form.nearest(tool, _TOOLS)
             if name == "allow" and rule in denied:
                 text = f"{rule} is also denied, and the denial wins"
-                yield form.finding(form.ExposureKind.CONTRADICTED, file, keys, text)
+                yield form.finding(kinds.CONTRADICTED, file, keys, text)
             elif tool not in _TOOLS and like and not tool.startswith("mcp__"):
                 text = f"{rule} matches nothing: Claude Code has no tool {tool}; is it {like}?"
-                yield form.finding(form.ExposureKind.MISSPELLED, file, keys, text)
+                yield form.finding(kinds.MISSPELLED, file, keys, text)
             elif tool in _FILE_TOOLS and path.startswith("/") and not path.startswith("//"):
                 # It means a path beside the settings. Nobody keeps a /home or a /Users there.
-                top = "/" + path[1:].partition("/")[0]
-                base = os.path.dirname(os.path.dirname(file.path))
-                beside = os.path.join(base, top[1:])
-                if len(top) > 1 and os.path.isdir(top) and not os.path.lexists(beside):
-                    text = f"{rule} is relative to {base}; for the disk, write //{path[1:]}"
-                    kind = form.ExposureKind.MATCHES_NOTHING
-                    yield form.finding(kind, file, keys, text)
+                top = path[1:].partition("/")[0]
+                beside = os.path.dirname(os.path.dirname(file.path))
+                if top and os.path.isdir(f"/{top}") and not os.path.lexists(f"{beside}/{top}"):
+                    text = f"{rule} is relative to {beside}; for the disk, write /{path}"
+                    yield form.finding(kinds.MATCHES_NOTHING, file, keys, text)
             elif tool in _FILE_TOOLS and path.startswith(("//", "~/")):
-                meant = form.misspelled(home.expand(path.replace("//", "/", 1)) or "/")
-                if meant is not None:
-                    text = f"{rule} matches nothing: is it {meant}?"
-                    yield form.finding(form.ExposureKind.MISSPELLED, file, keys, text)
+                disk = {keys: path.replace("//", "/", 1)}
+                yield from form.misspelled_paths(home, file, disk)
 
 
-def _about_lists(
-    home: forms.reach.AgentHome,
-    files: tuple[forms.reach.AgentFile, ...],
-    own: forms.reach.AgentFile,
-) -> forms.reach.Found:
-    form = forms.reach
-    found: forms.reach.Found = []
-    for file in files:
-        found += form.about_folders(home, file, _opened(file), "opens")
-        if file.at("enableAllProjectMcpServers") is True:
-            text = "it starts the servers that any project brings, without a question"
-            keys = ("enableAllProjectMcpServers",)
-            found.append(form.finding(form.ExposureKind.ANY_PROJECT, file, keys, text))
-        if file.at("sandbox", "filesystem") and not file.at("sandbox", "enabled"):
-            found += form.about_switch(
-                file,
-                ("sandbox", "filesystem"),
-                "sandbox.filesystem",
-                "sandbox.enabled is not true",
-            )
+def _about_trust(home: forms.reach.AgentHome) -> forms.reach.Findings:
+    own = _own(home)
     trusted: forms.reach.TextsByKeys = {
         ("projects", path): path
         for path, entry in own.members("projects").items()
         if isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") is True
     }
-    return found + form.about_folders(home, own, trusted, "trusts")
+    return forms.reach.about_folders(home, own, trusted, "trusts")
 
 
 def _opened(file: forms.reach.AgentFile) -> forms.reach.TextsByKeys:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 from rootsd.agents import forms
 
 LABEL = "Codex CLI"
@@ -108,52 +111,98 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+SETTINGS = RUNS[:1]
+_WORDS = re.compile(r"pattern\s*=\s*\[([^\]]*)\]")
+_QUOTED = re.compile(r"""["']([^"']*)["']""")
+_OTHER_DECISION = re.compile(r"""decision\s*=\s*["'](?:prompt|forbidden)""")
+
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
     """Return what its sandbox allows, which was run in 0.169 and 0.171.
 
-    Every mode reads the whole disk. In a folder that is not trusted, it starts read-only.
+    Every mode reads the whole disk. In a folder that it does not trust, it starts read-only and
+    reads no settings.
     """
-    form = forms.reach
-    file = home.read(
+    form, extent = forms.reach, forms.reach.Extent
+    user = home.read(
         forms.place.moved_by("CODEX_HOME", ".codex", "config.toml"), forms.client.TOML
     )
+    trusted: forms.reach.TextsByKeys = {
+        ("projects", path): path
+        for path in user.members("projects")
+        if user.at("projects", path, "trust_level") == "trusted"
+    }
+    is_trusted = any(file.path.startswith(f"{at}/") for file in inside for at in trusted.values())
+    files = (*(inside if is_trusted else ()), user)
+    file = form.first_with(files, "default_permissions") or user
     profile = str(file.at("default_permissions") or "")
     keys = ("default_permissions",) if profile else ("sandbox_mode",)
+    if not profile:
+        file = form.first_with(files, *keys) or user
     named = file.at("permissions", profile, "extends") if profile[:1] != ":" else profile
     mode = str(named or "").removeprefix(":") if profile else str(file.at(*keys) or "")
-    extent = form.Extent
-    found: forms.reach.Found = []
-    is_asked = file.at("approval_policy") != "never"
-    writes = {
+    policy = form.first_with(files, "approval_policy")
+    is_asked = policy is None or policy.at("approval_policy") != "never"
+    wide = {
         "danger-full-access": extent.EVERYTHING,
         "read-only": extent.ASKS if is_asked else extent.NOTHING,
     }.get(mode, extent.ASKS_ELSEWHERE if is_asked else extent.PROJECT)
     reason = "Codex's sandbox reads everything and writes the project"
     reads = form.by_default(extent.EVERYTHING, reason)
-    trusted: forms.reach.TextsByKeys = {
-        ("projects", path): path
-        for path in file.members("projects")
-        if file.at("projects", path, "trust_level") == "trusted"
-    }
-    found += form.about_folders(home, file, trusted, "trusts")
-    roots = ("sandbox_workspace_write", "writable_roots")
-    opened = file.texts(*roots)
-    found += form.about_folders(home, file, opened, "opens")
-    if opened and mode in ("read-only", "danger-full-access"):
-        needed = f"{keys[0]} is not workspace-write"
-        found += form.about_switch(file, roots, "writable_roots", needed)
     rules = file.members("permissions", profile, "filesystem")
     if any(use == "deny" and home.holds_home(home.expand(at) or "-") for at, use in rules.items()):
         reads = form.said_by(extent.ASKS_ELSEWHERE, file, "permissions", profile, "filesystem")
+    writes = form.said_by(wide, file, *keys) if mode else form.by_default(wide, reason)
+    said = (reads, writes)
+    if is_asked:  # a model answers then, and not a person
+        reviewers = dict.fromkeys(("auto_review", "guardian_subagent"), (extent.EVERYTHING,) * 2)
+        said = form.by_mode(files, ("approvals_reviewer",), reviewers, said)
+    said = _by_rules(home, said)
+    roots = ("sandbox_workspace_write", "writable_roots")
+    opened = {keys: path for each in files for keys, path in each.texts(*roots).items()}
+    found = (_findings(home, each, mode, keys[0]) for each in (inside or (user,)))
+    about = itertools.chain.from_iterable(found)
+    if not inside:
+        about = itertools.chain(about, form.about_folders(home, user, trusted, "trusts"))
+    return form.AgentReach(*said, tuple(opened.values()), about)
+
+
+def _by_rules(home: forms.reach.AgentHome, said: forms.reach.Accesses) -> forms.reach.Accesses:
+    """Return the accesses with what its rules let run outside of the sandbox."""
+    form = forms.reach
+    for path in home.paths_in(forms.place.moved_by("CODEX_HOME", ".codex", "rules"), ".rules"):
+        before = 0
+        for rule in "\n".join(home.read_lines(path)).split("prefix_rule"):
+            words = _QUOTED.findall(found[1]) if (found := _WORDS.search(rule)) else []
+            widens = form.command_reach(" ".join([*words, "*"])) if words else ""
+            if widens and not _OTHER_DECISION.search(rule):
+                access = form.ExposedAccess(
+                    extent=form.Extent.EVERYTHING, reason=f"a rule allows {words[0]}",
+                    file=path, line=before + 1,
+                )  # fmt: skip
+                said = (access if "r" in widens else said[0], access if "w" in widens else said[1])
+            before += rule.count("\n")
+    return said
+
+
+def _findings(
+    home: forms.reach.AgentHome, file: forms.reach.AgentFile, mode: str, key: str
+) -> forms.reach.Findings:
+    form, roots = forms.reach, ("sandbox_workspace_write", "writable_roots")
+    opened = file.texts(*roots)
+    yield from form.about_folders(home, file, opened, "opens")
+    if opened and mode in ("read-only", "danger-full-access"):
+        text = f"writable_roots has no effect: {key} is not workspace-write"
+        yield form.finding(form.ExposureKind.INACTIVE, file, roots, text)
     known = (
         "sandbox_mode", "approval_policy", "sandbox_workspace_write", "default_permissions",
         "mcp_servers", "projects", "permissions", "profile", "profiles",
     )  # fmt: skip
-    found += form.misspelled_keys(file, (), known)
-    profile_file = home.read(access().place, forms.client.TOML)
-    if profile_file.members("permissions", "rootsd", "filesystem") and profile != "rootsd":
-        found += form.about_switch(
-            profile_file, ("permissions", "rootsd"), "this profile", "start Codex with -p rootsd"
-        )
-    said = form.said_by(writes, file, *keys) if mode else form.by_default(writes, reason)
-    return form.AgentReach(reads, said, tuple(opened.values()), tuple(found))
+    yield from form.misspelled_keys(file, (), known)
+    own = home.read(access().place, forms.client.TOML)
+    rules = ("permissions", "rootsd")
+    if own.members(*rules, "filesystem") and file.at("default_permissions") != "rootsd":
+        text = "this profile has no effect: start Codex with -p rootsd"
+        yield form.finding(form.ExposureKind.INACTIVE, own, rules, text)

@@ -95,24 +95,38 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+_YES = ("1", "on", "true", "y", "yes")
+
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
     """Return what its settings allow, by its help topics and runs of 1.0.102."""
+    del inside
     form, extent = forms.reach, forms.reach.Extent
     settings = home.read(access().place)
     config = home.read(forms.place.moved_by("COPILOT_HOME", ".copilot", "config.json"))
-    if home.variables.get("COPILOT_ALLOW_ALL", "").lower() in ("1", "true"):
-        reads = writes = form.by_default(extent.EVERYTHING, "the variable COPILOT_ALLOW_ALL")
-    else:
-        reason = "Copilot CLI asks by default"
-        reads = form.by_default(extent.ASKS_ELSEWHERE, reason)
-        writes = form.by_default(extent.ASKS, reason)
-    found = form.about_folders(home, config, config.texts("trustedFolders"), "trusts")
+    reason, usual = "Copilot CLI asks by default", (extent.ASKS_ELSEWHERE, extent.ASKS)
+    if home.variables.get("COPILOT_ALLOW_ALL", "").strip().lower() in _YES:
+        reason, usual = "the variable COPILOT_ALLOW_ALL", (extent.EVERYTHING, extent.EVERYTHING)
+    # With `assisted`, a model decides, and not a person.
+    modes = dict.fromkeys(("allow-all", "assisted"), (extent.EVERYTHING, extent.EVERYTHING))
+    said = form.by_mode(
+        (settings, config), ("defaultPermissionMode",), modes,
+        (form.by_default(usual[0], reason), form.by_default(usual[1], reason)),
+    )  # fmt: skip
+    return form.AgentReach(*said, (), _findings(home, settings, config))
+
+
+def _findings(
+    home: forms.reach.AgentHome, settings: forms.reach.AgentFile, config: forms.reach.AgentFile
+) -> forms.reach.Findings:
+    form = forms.reach
+    for file in (settings, config):
+        yield from form.about_folders(home, file, file.texts("trustedFolders"), "trusts")
     policy = ("sandbox", "userPolicy", "filesystem")
     if settings.at(*policy) and settings.at("sandbox", "enabled") is not True:
         needed = "its sandbox is on only with --sandbox, or with sandbox.enabled"
-        found += form.about_switch(settings, policy, "sandbox.userPolicy", needed)
-    for keys, typed in settings.texts(*policy, "deniedPaths").items():
-        if (meant := form.misspelled(home.expand(typed) or "/")) is not None:
-            text = f"{typed} matches nothing: is it {meant}?"
-            found.append(form.finding(form.ExposureKind.MISSPELLED, settings, keys, text))
-    return form.AgentReach(reads, writes, (), tuple(found))
+        text = f"sandbox.userPolicy has no effect: {needed}"
+        yield form.finding(form.ExposureKind.INACTIVE, settings, policy, text)
+    yield from form.misspelled_paths(home, settings, settings.texts(*policy, "deniedPaths"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from rootsd.agents import forms
 
 LABEL = "Cursor agent"
@@ -72,14 +74,39 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+SETTINGS = (".cursor/cli.json",)
+
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
     """Return what its settings allow, by its documentation. It reads without a question."""
     form, extent = forms.reach, forms.reach.Extent
-    file = home.read(forms.place.SettingsPlace(".cursor/cli-config.json"))
-    reason = "Cursor asks before commands by default"
-    reads = form.by_default(extent.EVERYTHING, "Cursor reads without asking")
-    writes = form.by_default(extent.ASKS_ELSEWHERE, reason)
-    if file.at("approvalMode") == "unrestricted":
-        writes = form.said_by(extent.EVERYTHING, file, "approvalMode")
+    name = "cli-config.json"
+    places = (
+        forms.place.SettingsPlace(f".cursor/{name}"),
+        forms.place.in_config_home(f"cursor/{name}", f".cursor/{name}"),
+    )
+    files = (*inside, *map(home.read, places))
+    usual = (
+        form.by_default(extent.EVERYTHING, "Cursor reads without asking"),
+        form.by_default(extent.ASKS_ELSEWHERE, "Cursor asks before commands by default"),
+    )
+    modes = dict.fromkeys(("auto-review", "unrestricted"), (extent.EVERYTHING, extent.EVERYTHING))
+    said = form.by_mode(files, ("approvalMode",), modes, usual)
+    for file in files:
+        said = form.widened(said, file, file.texts("permissions", "allow"), _widened_by)
     known = ("permissions", "approvalMode", "sandbox")
-    return form.AgentReach(reads, writes, (), tuple(form.misspelled_keys(file, (), known)))
+    found = itertools.chain.from_iterable(
+        form.misspelled_keys(file, (), known) for file in inside or files
+    )
+    return form.AgentReach(*said, (), found)
+
+
+def _widened_by(rule: str) -> str:
+    """Return what a rule allows everywhere. `Shell(x)` allows x with any words."""
+    tool, _, rest = rule.partition("(")
+    what = rest.removesuffix(")")
+    if tool == "Shell":
+        return forms.reach.command_reach(f"{what.replace(':', ' ').rstrip(' *')} *")
+    return "w" if tool == "Write" and what.strip("/~") in ("*", "**") else ""

@@ -108,49 +108,17 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(
-    home: forms.reach.AgentHome,
-    *,
-    folder: forms.place.SettingsPlace | None = None,
-    label: str = LABEL,
-    mode_keys: tuple[str, ...] = ("general", "defaultApprovalMode"),
-    trusts_by_default: bool = True,
-) -> forms.reach.AgentReach:
-    """Return what the settings allow. Its file tools were run in 0.61.0.
+SETTINGS = RUNS
 
-    They are refused outside of the project and `includeDirectories`. Shell commands ask. The
-    arguments are for a program that was made from this one.
-    """
-    folder = folder or forms.place.moved_by("GEMINI_CLI_HOME", ".gemini", inside=".gemini")
-    form, extent = forms.reach, forms.reach.Extent
-    top = folder.locate(home.home, home.variables, home.platform)
-    file = home.read_path(f"{top}/settings.json")
-    trusts = home.read_path(f"{top}/trustedFolders.json")
-    reads = form.by_default(extent.ASKS_ELSEWHERE, f"{label} asks by default")
-    writes = form.by_default(extent.ASKS, f"{label} asks by default")
-    mode = str(file.at(*mode_keys) or "").replace("-", "_")
-    if mode == "yolo":
-        reads = writes = form.said_by(extent.EVERYTHING, file, *mode_keys)
-    elif mode == "auto_edit":
-        writes = form.said_by(extent.ASKS_ELSEWHERE, file, *mode_keys)
-    for keys in (("tools", "allowed"), ("permissions", "allow")):
-        for place, rule in file.texts(*keys).items():
-            if rule in ("run_shell_command", "ShellTool", "Bash", "Bash(*)"):
-                reads = writes = form.said_by(extent.EVERYTHING, file, *place)
-    if file.at("tools", "sandbox") not in (None, False, ""):
-        reads = form.said_by(extent.PROJECT, file, "tools", "sandbox")
-        if writes["extent"] == extent.EVERYTHING:
-            writes = form.said_by(extent.PROJECT, file, "tools", "sandbox")
-    opened = file.texts("context", "includeDirectories")
-    trusted: forms.reach.TextsByKeys = {
-        (path,): path for path, how in trusts.values.items() if how != "DO_NOT_TRUST"
-    }
-    found = form.about_folders(home, file, opened, "opens")
-    found += form.about_folders(home, trusts, trusted, "trusts")
-    switch = file.at("security", "folderTrust", "enabled")
-    if trusts.values and not (trusts_by_default if switch is None else switch):
-        needed = "security.folderTrust.enabled is not true"
-        found += form.about_switch(trusts, (next(iter(trusts.values)),), "trustedFolders", needed)
-    known = ("tools", "context", "security", "general", "mcpServers", "hooks", "mcp", "ui")
-    found += form.misspelled_keys(file, (), known)
-    return form.AgentReach(reads, writes, tuple(opened.values()), tuple(found))
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
+    """Return what the settings allow. Its file tools were run in 0.61.0."""
+    extent = forms.reach.Extent
+    folder = forms.place.moved_by("GEMINI_CLI_HOME", ".gemini", inside=".gemini")
+    usual = (extent.ASKS_ELSEWHERE, extent.ASKS)
+    modes = {"auto_edit": (extent.ASKS_ELSEWHERE,) * 2}  # it ignores `yolo` in settings
+    mode = ("general", "defaultApprovalMode")
+    fork = forms.like_gemini.Fork(LABEL, folder, mode, modes, usual, is_trusting=True)
+    return forms.like_gemini.reach_of_fork(home, inside, fork)

@@ -60,18 +60,21 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
-    """Return what its mode allows, by its documentation."""
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
+    """Return what its mode allows, by its documentation. The variable wins over the file."""
+    del inside
     form, extent = forms.reach, forms.reach.Extent
     place = forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", "config.yaml", "goose")
-    file, keys = home.read(place, forms.client.YAML), ("GOOSE_MODE",)
-    mode = file.at(*keys)
-    if mode is None:
-        access = form.by_default(extent.EVERYTHING, "Goose asks nothing by default")
-        return form.AgentReach(access, access)
-    reads, writes = {
+    keys, files = ("GOOSE_MODE",), [home.read(place, forms.client.YAML)]
+    if mode := home.variables.get("GOOSE_MODE"):
+        files = [form.from_variable("GOOSE_MODE", f'"{mode}"', keys)]
+    usual = (form.by_default(extent.EVERYTHING, "Goose asks nothing by default"),) * 2
+    modes = {
+        "auto": (extent.EVERYTHING, extent.EVERYTHING),
         "approve": (extent.ASKS, extent.ASKS),
         "smart_approve": (extent.EVERYTHING, extent.ASKS),
         "chat": (extent.NOTHING, extent.NOTHING),
-    }.get(str(mode), (extent.EVERYTHING, extent.EVERYTHING))
-    return form.AgentReach(form.said_by(reads, file, *keys), form.said_by(writes, file, *keys))
+    }
+    return form.AgentReach(*form.by_mode(files, keys, modes, usual))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from rootsd.agents import forms
@@ -132,43 +133,96 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
-    """Return what its settings allow, run in 1.18.33.
+SETTINGS = tuple(f"{folder}{name}" for folder in ("", ".opencode/") for name in _NAMES)
+
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
+    """Return what its settings allow, run in 1.18.33. The last rule that matches wins.
 
     It runs commands and edits without a question by default. It asks before it uses a folder
     elsewhere, if a tool or a plain command names it: a script in between is not seen.
     """
     form, extent = forms.reach, forms.reach.Extent
-    files = [home.read(place) for place in (*_files_before(), *_files_after())]
-    reason = "opencode runs commands without asking by default"
-    reads = writes = form.by_default(extent.EVERYTHING, reason)
-    found: forms.reach.Found = []
+    by_default = form.by_default(
+        extent.EVERYTHING, "opencode runs commands without asking by default"
+    )
+    actions = {"bash": "allow", "external_directory": "ask", "edit": "allow", "read": "allow"}
+    sources = dict.fromkeys(actions, by_default)
     opened: dict[str, str] = {}
-    for file in files:
-        rules = file.members("permission")
-        for tool in ("*", "bash"):
-            actions = rules.get(tool)
-            action = actions.get("*") if isinstance(actions, dict) else actions
-            if action in ("ask", "deny"):
-                where = extent.ASKS_ELSEWHERE if action == "ask" else extent.PROJECT
-                reads = writes = form.said_by(where, file, "permission", tool)
-            elif action == "allow":
-                reads = writes = form.said_by(extent.EVERYTHING, file, "permission", tool)
-        folders = rules.get("external_directory")
-        named = folders if isinstance(folders, dict) else {}
-        for pattern, action in named.items():
-            keys = ("permission", "external_directory", pattern)
-            path = home.expand(pattern)
-            meant = form.misspelled(path) if path is not None else None
-            if meant is not None:
-                text = f"{pattern} matches nothing: is it {meant}?"
-                found.append(form.finding(form.ExposureKind.MISSPELLED, file, keys, text))
-            elif path is not None and os.path.isdir(path):
-                text = f"{pattern} does not match the files in that folder; add /**"
-                found.append(form.finding(form.ExposureKind.MATCHES_NOTHING, file, keys, text))
-            elif path is not None and action == "allow":
-                opened[pattern] = pattern.rstrip("*/")
-        found += form.misspelled_keys(file, (), ("permission", "mcp", "provider", "agent"))
-        known = ("external_directory", "bash", "edit", "read", "webfetch", "*")
-        found += form.misspelled_keys(file, ("permission",), known)
-    return form.AgentReach(reads, writes, tuple(opened.values()), tuple(found))
+    files = _files(home, inside)
+    for file, keys, tool, pattern, action in _rules(files):
+        folder = form.folder_of(pattern)
+        is_any = pattern.strip("*/") == "" or home.holds_home(home.expand(folder) or "-")
+        for own in actions:
+            runs = own == "bash" and action == "allow" and "x" in form.command_reach(pattern)
+            if tool in ("*", own) and (is_any or runs):
+                actions[own] = action
+                sources[own] = form.said_by(extent.EVERYTHING, file, *keys)
+        if (tool, action) == ("external_directory", "allow") and home.expand(folder):
+            opened[folder] = file.path
+    said: list[forms.reach.ExposedAccess] = []
+    for own in ("read", "edit"):
+        decides = "bash"
+        wide = extent.EVERYTHING
+        if actions["bash"] != "allow":
+            decides = own if actions[own] != "allow" else "external_directory"
+            wide = {
+                ("allow", "allow"): extent.EVERYTHING, ("allow", "ask"): extent.ASKS_ELSEWHERE,
+                ("allow", "deny"): extent.PROJECT, ("deny", "deny"): extent.NOTHING,
+            }.get((actions[own], actions["external_directory"]), extent.ASKS)  # fmt: skip
+            decides = decides if sources[decides]["file"] else "bash"
+        access = sources[decides].copy()
+        access["extent"] = wide
+        said.append(access)
+    found = itertools.chain.from_iterable(_findings(home, file) for file in inside or files)
+    return form.AgentReach(said[0], said[1], tuple(opened), found)
+
+
+def _files(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles
+) -> list[forms.reach.AgentFile]:
+    """Return all settings, the ones that win last."""
+    form, found = forms.reach, [*inside]
+    files: list[forms.reach.AgentFile] = []
+    for place in access().merges:
+        if isinstance(place, forms.access.InProject):
+            files += found
+            found = []
+        elif isinstance(place, forms.place.SettingsPlace):
+            files.append(home.read(place))
+        elif text := home.variables.get(place.name):
+            files.append(form.from_variable(place.name, text, place.keys))
+    return files
+
+
+def _rules(
+    files: forms.reach.AgentFiles,
+) -> forms.reach.ToolRules:
+    """Yield each rule in the order in which they count: its keys, tool, pattern, and action."""
+    for keys in (("permission",), ("agent", "build", "permission")):
+        for file in files:
+            whole = file.at(*keys)
+            for tool, given in whole.items() if isinstance(whole, dict) else [("*", whole)]:
+                front = (*keys, tool) if isinstance(whole, dict) else keys
+                for pattern, action in (
+                    given.items() if isinstance(given, dict) else [("*", given)]
+                ):
+                    if action in ("allow", "ask", "deny"):
+                        where = (*front, pattern) if isinstance(given, dict) else front
+                        yield file, where, tool, pattern, action
+
+
+def _findings(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> forms.reach.Findings:
+    form, keys = forms.reach, ("permission", "external_directory")
+    patterns: forms.reach.TextsByKeys = {(*keys, each): each for each in file.members(*keys)}
+    yield from form.misspelled_paths(home, file, patterns)
+    for where, pattern in patterns.items():
+        path = home.expand(pattern)
+        if path is not None and os.path.isdir(path):
+            text = f"{pattern} does not match the files in that folder; add /**"
+            yield form.finding(form.ExposureKind.MATCHES_NOTHING, file, where, text)
+    yield from form.misspelled_keys(file, (), ("permission", "mcp", "provider", "agent"))
+    known = ("external_directory", "bash", "edit", "read", "webfetch", "*")
+    yield from form.misspelled_keys(file, ("permission",), known)

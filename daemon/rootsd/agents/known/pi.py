@@ -30,8 +30,10 @@ def state() -> forms.state.AgentState:
     )  # fmt: skip
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
     """Return what it may do: it has no permissions, by its documentation of 0.73.1."""
-    del home
+    del home, inside
     access = forms.reach.by_default(forms.reach.Extent.EVERYTHING, "pi never asks")
     return forms.reach.AgentReach(access, access)

@@ -79,8 +79,23 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-def reach(home: forms.reach.AgentHome) -> forms.reach.AgentReach:
-    """Return what its settings allow, by the documentation of 0.24.4."""
+SETTINGS = (".qwen/settings.json",)
+
+
+def reach(
+    home: forms.reach.AgentHome, inside: forms.reach.AgentFiles = ()
+) -> forms.reach.AgentReach:
+    """Return what its settings allow, by the source of 0.24.4."""
+    extent = forms.reach.Extent
     folder = forms.place.moved_by("QWEN_HOME", ".qwen")
+    auto = (extent.EVERYTHING, extent.EVERYTHING)  # a model decides then, and not a person
+    modes = {
+        "yolo": auto, "auto": auto,
+        "default": (extent.ASKS_ELSEWHERE, extent.ASKS),
+        "plan": (extent.ASKS_ELSEWHERE, extent.ASKS),
+        "auto-edit": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
+        "auto_edit": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
+    }  # fmt: skip
     mode = ("tools", "approvalMode")
-    return gemini.reach(home, folder=folder, label=LABEL, mode_keys=mode, trusts_by_default=False)
+    fork = forms.like_gemini.Fork(LABEL, folder, mode, modes, auto, is_trusting=False)
+    return forms.like_gemini.reach_of_fork(home, inside, fork)
