@@ -50,10 +50,9 @@ from rootsd.wall.kernel.orders import (
     WardenReport,
     decode_news,
 )
-from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
+from rootsd.wall.kernel.supervision import CellOptions, Layer, Network, exit_status
 from rootsd.wall.kernel.warden import WardenSettings, WardenStart
 from rootsd.wall.session import worktree_front
-from rootsd.wall.session.terminal import wait_for
 from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
@@ -582,4 +581,4 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
         finally:
             os._exit(126)
     socket.send_fds(channel, [b"%d" % warden.pid], [warden.channel.fileno()])
-    return wait_for(waiter)
+    return exit_status(os.waitpid(waiter, 0)[1])

@@ -10,7 +10,7 @@ import math
 import select
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
@@ -88,6 +88,10 @@ class Feed:
             self._ids += 1
             self.link.outgoing += encode(Request(self._ids, method, dict(params)))
             self.link.send()
+
+    def give_back(self, events: Iterable[FeedEvent]) -> None:
+        """Let the next `attend` return these events, too."""
+        self._events[:0] = events
 
     def reject(self) -> None:
         """Connect again, because a message of this daemon cannot be understood."""

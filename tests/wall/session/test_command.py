@@ -344,7 +344,8 @@ def test_a_revoke_does_not_wait_for_a_front_that_is_stopped(
         os.mkdir(each.path)
     publisher.publish(root, first)
     front, _ = started_with_a_link(repository_of(root))
-    mounts = Path(f"/proc/{Process(front.pid).children(recursive=True)[-1].pid}/mountinfo")
+    program = Process(int(children_of(front)[-1])).children(recursive=True)[-1]
+    mounts = Path(f"/proc/{program.pid}/mountinfo")
 
     def sees(each: ConfinedRoot) -> bool:
         return b" %b " % each.path in mounts.read_bytes()

@@ -27,7 +27,7 @@ from rootsd.wall.session.view_feed import (
     subscribe,
 )
 from rootsd.wire import feed
-from rootsd.wire.feed import FEED_VERSION, BadFeed
+from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed
 from rootsd.wire.hello import Hello
 from support.roots_publisher import RootsPublisher
 from support.sent_view import SentView
@@ -129,14 +129,21 @@ def follow(publisher: RootsPublisher) -> Iterator[Callable[[], Following]]:
         each.until_lost()
 
 
-def test_a_change_that_arrives_with_the_first_view_is_not_lost(publisher: RootsPublisher) -> None:
+def test_what_arrives_with_the_first_view_is_kept_for_who_follows_the_feed(
+    publisher: RootsPublisher,
+) -> None:
     publisher.publish(API, WEB)
     asked = ask(follow_params(Hello(client="a test"), {}, WallUse.PROGRAM))
     with publisher.reported:
         assert publisher.reported.wait_for(lambda: publisher.requests, _HANG_GUARD_MS / 1000)
     publisher.publish(API)
-    assert answered(asked).roots == (API,)
-    asked.close()
+    publisher.close()
+    subscription = answered(asked)
+    changed, away = subscription.feed.attend()
+    assert isinstance(away, Away), "a daemon that ends now is away, and no failure"
+    assert isinstance(changed, Changed)
+    subscription.view.take(changed.change)
+    assert subscription.roots == (API,)
 
 
 def test_changes_add_up_to_the_view_sorted_by_name() -> None:

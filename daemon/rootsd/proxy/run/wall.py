@@ -169,7 +169,7 @@ class ServerWall(ServerSandbox):
         """Move the server's new process behind the wall, before it calls execve."""
         signal.set_wakeup_fd(-1)  # the proxy's pipe is closed in there
         wall = self._wall
-        wall.kind.engine.enter(wall.warden, wall.view.cell(wall.without))
+        wall.kind.engine.enter(wall.warden, wall.view.cell())
 
     def explain_missing(self, program: str) -> RootsdError:
         """Return the error for a program that is not found inside."""

@@ -73,22 +73,18 @@ class WardenFile(Enum):
     """The warden holds it until it has done all work."""
     LISTENER = "listener"
     """It leads to who must know the roots: see `root_news`."""
-    CONNECTION = "connection"
-    """It is the one of its feed."""
 
 
 class WardenStart(NamedTuple):
     """The line with which a warden starts. Descriptors come with it, in the order of `files`.
 
-    A warden that follows a feed gets what that needs in `followed`, but neither roots nor denied
-    folders.
+    A warden that follows a feed gets neither roots nor denied folders, but another line.
     """
 
     settings: WardenSettings
     roots: tuple[ConfinedRoot, ...] = ()
     denied: frozenset[bytes] = frozenset()
     files: tuple[WardenFile, ...] = ()
-    followed: Text = b""
 
 
 class WardenStarted(NamedTuple):
@@ -218,12 +214,18 @@ class WaitingWarden:
         start: WardenStart,
         files: Mapping[WardenFile, int] = MappingProxyType({}),
         serve_until: ServeUntil | None = None,
+        followed: tuple[tuple[Any, ...], int] | None = None,
     ) -> Warden:
-        """Start the warden with `files`, and return when it is ready. Raises WallSetupFailed."""
+        """Start the warden with `files`, and return when it is ready. Raises WallSetupFailed.
+
+        `followed` is the line for what it follows, and the descriptor that comes with the line.
+        """
         since = time.time()
         self._is_started = True
         with suppress(OSError):  # it has ended, and may say why
             send_line(self._channel, start._replace(files=tuple(files)), [*files.values()])
+            if followed is not None:
+                send_line(self._channel, followed[0], [followed[1]])
         if serve_until is not None:
             serve_until(self._channel)
         line, gates = receive_line(self._channel, _MAX_GATES)
@@ -309,9 +311,10 @@ def send_line(channel: socket.socket, record: tuple[Any, ...], fds: Sequence[int
 def receive_line(channel: socket.socket, max_fds: int) -> tuple[bytes, list[int]]:
     """Wait for a line with descriptors. At the end of the channel, it is empty."""
     with suppress(ConnectionResetError):
-        line, fds, _, _ = socket.recv_fds(channel, _CHUNK, max_fds, socket.MSG_CMSG_CLOEXEC)
+        # The descriptors come with the first byte. Another line may follow.
+        line, fds, _, _ = socket.recv_fds(channel, 1, max_fds, socket.MSG_CMSG_CLOEXEC)
         while line and not line.endswith(b"\n"):
-            more = channel.recv(_CHUNK, socket.MSG_PEEK)  # another line may follow
+            more = channel.recv(_CHUNK, socket.MSG_PEEK)
             line = more and line + channel.recv(more.find(b"\n") + 1 or len(more))
         return line, fds
     return b"", []

@@ -110,8 +110,8 @@ class FollowedRoots(NamedTuple):
     make_feed: MakeFeed | None = None
 
 
-FollowRoots = Callable[[bytes, int], FollowedRoots]
-"""Takes `WardenStart.followed` and the connection, and returns what the warden follows."""
+FollowRoots = Callable[[socket.socket], FollowedRoots]
+"""Receives the owner's line after `WardenStart`, and returns what the warden follows."""
 
 
 class EnforcedView(Protocol):
@@ -185,7 +185,7 @@ def be_warden(
     try:
         source = FollowedRoots(start.roots, start.denied)
         if follow is not None:
-            source = follow(start.followed, files[WardenFile.CONNECTION])
+            source = follow(channel)
         first = loop.build(source.roots, source.denied)
         failed = first.change.failed
         notes = [*view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in failed)]

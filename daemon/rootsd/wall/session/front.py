@@ -43,7 +43,6 @@ from rootsd.wall.session.wall_parts import (
     check_standard_files,
     claim_folder,
     describe_pause,
-    disabled_layers,
     end_wall,
     environment_inside,
     known_origins,
@@ -97,8 +96,7 @@ def confine(
     # In a pipeline, another program may read the keys, and with them an answer.
     relay = relay_for(view, folder.path, () if is_in_pipeline() else terminals())
     given = StartedWith(feed=subscription.feed)
-    without = disabled_layers(options)
-    warden = start_warden(begun.warden, kind, view, without, folder, relay, given)
+    warden = start_warden(begun.warden, kind, view, folder, relay, given)
     subscription.feed.close()
     _introduce(options, warden, view)
     with suppress(FileNotFoundError):
@@ -140,7 +138,7 @@ def _run_program(
     own = terminals()
     user = UserTerminal.of(own) if own else None
     use = TerminalUse.FOREGROUND if user is None else user.first_use()
-    cell = view.cell(disabled_layers(options))._replace(
+    cell = view.cell()._replace(
         terminal=theirs if own else None, terminal_fds=own, terminal_use=use
     )
     start = cell.folder

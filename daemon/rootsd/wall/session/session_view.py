@@ -44,6 +44,7 @@ _CLOSED_BY = {
     ProtectionPolicy.NONE: (),
 }
 _BESIDE = "folders beside the roots, for git worktree add ../NAME (--worktrees)"
+_NOT_NESTED = (Layer.LANDLOCK, Layer.MOUNT_CALLS)
 _BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
     "the network is on: a service on localhost may read files outside the wall; "
@@ -57,7 +58,8 @@ class ComposedView(NamedTuple):
     `variables` are to be set inside. `closed` names what the user has and the program has not,
     each with the option that opens it. `notes` are sentences about what a person named in vain.
     Three fields are those of `DailyWork`, with what the rest of the view adds to them. `left_out`
-    says which of the person's settings and programs are not shown.
+    says which of the person's settings and programs are not shown. Programs run `without` some
+    layers, which would forbid the mounts of a nested sandbox.
     """
 
     home: bytes
@@ -73,6 +75,7 @@ class ComposedView(NamedTuple):
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     has_new_worktrees: bool = False
+    without: frozenset[Layer] = frozenset()
 
     @property
     def state(self) -> dict[str, object]:
@@ -90,13 +93,13 @@ class ComposedView(NamedTuple):
         kept = [each.target for each in self.entries if each.kind is ViewEntryKind.STATE]
         return [*writable, *filter(None, kept)]
 
-    def cell(self, without: frozenset[Layer]) -> CellOptions:
-        """Return how a program is started with this view, here and `without` some layers."""
+    def cell(self) -> CellOptions:
+        """Return how a program is started with this view, here."""
         folder = None
         with suppress(FileNotFoundError):
             folder = os.getcwdb()
         network = Network.SHARED if self.has_network else Network.PRIVATE
-        return CellOptions(network, without, folder=folder, home=self.home)
+        return CellOptions(network, self.without, folder=folder, home=self.home)
 
     def with_start(self, path: bytes) -> ComposedView:
         """Return the view with a folder at `path` in which a program can start."""
@@ -190,6 +193,7 @@ def compose(
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
         has_new_worktrees=has_new,
+        without=frozenset(_NOT_NESTED if Opening.NESTED in options.flags else ()),
     )
 
 

@@ -86,28 +86,29 @@ DescribeNews = Callable[[PauseNews | RootNews], Iterable[str]]
 """Returns what to tell the user, as sentences."""
 
 
-def wait_for(waiter: int) -> int:
-    """Wait for a program without a terminal, forward signals to it, and return its status."""
-    _forward_signals(_SignalForwarder(waiter))
-    return _status_of(waiter)
-
-
 def wait_with_news(
     waiter: int,
     news: WardenNews,
     tell: Callable[[PauseNews | RootNews], None],
     relay: PushRelay,
 ) -> int:
-    """Do the same, call `tell` with the news of the warden, and start the relay when needed."""
+    """Wait for a program without a terminal, forward signals to it, and return its status.
+
+    Meanwhile call `tell` with the news of the warden, and start the relay when needed.
+    """
     forwarder = _SignalForwarder(waiter, news, relay)
-    _forward_signals(forwarder)
-    _follow_news(waiter, news, tell, forwarder, relay)
-    return _status_of(waiter)
-
-
-def _forward_signals(forwarder: _SignalForwarder) -> None:
     for number in (*_FORWARDED, signal.SIGTSTP):
         signal.signal(number, forwarder.forward)
+    ended = os.pidfd_open(waiter)
+    while ended not in (ready := _poll((ended, news.fileno(), *relay.interest()))):
+        for each in news.take():
+            tell(each)
+        if not ready.keys().isdisjoint(relay.interest()):
+            relay.start()
+        if news.state is PauseState.RUNNING:
+            forwarder.release()
+    os.close(ended)
+    return _status_of(waiter)
 
 
 def _status_of(waiter: int) -> int:
@@ -118,9 +119,7 @@ def _status_of(waiter: int) -> int:
 class _SignalForwarder:
     """Forwards the signals of this process to the waiter, as soon as the program can obey."""
 
-    def __init__(
-        self, waiter: int, news: WardenNews | None = None, relay: PushRelay | None = None
-    ) -> None:
+    def __init__(self, waiter: int, news: WardenNews, relay: PushRelay) -> None:
         self._waiter = waiter
         self._news = news
         self._relay = relay
@@ -128,12 +127,11 @@ class _SignalForwarder:
 
     def forward(self, number: int, _: object = None) -> None:
         """Forward a signal. A program that is stopped must continue for it first."""
-        if self._news is not None and self._news.state is PauseState.STOPPED:
+        if self._news.state is PauseState.STOPPED:
             self._held.append(number)
             self._news.let_run()
         elif number == signal.SIGTSTP:
-            if self._relay is not None:
-                self._relay.start()  # while this process is stopped, the warden may wait for it
+            self._relay.start()  # while this process is stopped, the warden may wait for it
             _stop_both(self._waiter)
         else:
             send_signal(self._waiter, number)
@@ -143,25 +141,6 @@ class _SignalForwarder:
         held, self._held = self._held, []
         for number in held:
             self.forward(number)
-
-
-def _follow_news(
-    waiter: int,
-    news: WardenNews,
-    tell: Callable[[PauseNews | RootNews], None],
-    forwarder: _SignalForwarder,
-    relay: PushRelay,
-) -> None:
-    """Tell the news of the warden until the waiter has ended."""
-    ended = os.pidfd_open(waiter)
-    while ended not in (ready := _poll((ended, news.fileno(), *relay.interest()))):
-        for each in news.take():
-            tell(each)
-        if not ready.keys().isdisjoint(relay.interest()):
-            relay.start()
-        if news.state is PauseState.RUNNING:
-            forwarder.release()
-    os.close(ended)
 
 
 def _poll(fds: Iterable[int]) -> dict[int, int]:
@@ -217,7 +196,7 @@ class TerminalFront:
             signal.signal(number, lambda got, _: self._signals.append(got))
         _, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
         if not fds:  # it failed to start; the caller has the reason
-            return wait_for(self._waiter)
+            return _status_of(self._waiter)
         self._master = fds[0]
         os.set_blocking(self._master, False)
         self._copy_modes()

@@ -31,6 +31,7 @@ from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import ChangeNews, PauseState, WardenReport
+from rootsd.wall.kernel.warden import receive_line
 from rootsd.wire.feed import (
     FEED_VERSION,
     Away,
@@ -155,12 +156,12 @@ def ask(params: Mapping[str, object]) -> Feed:
 
 
 def answered(feed: Feed) -> WallSubscription:
-    """Return when all roots are known. Raises RootsdError."""
+    """Return when all roots are known. The feed keeps what came after them. Raises RootsdError."""
     settings, view = WallSettings(), FollowedView()
-    is_known = False
     try:
-        while not is_known:
-            for event in feed.wait():
+        while view.number < 0:
+            events = iter(feed.wait())
+            for event in events:
                 match event:
                     case Connected(result):
                         settings = _read(WallSettings, result, "settings")
@@ -168,7 +169,7 @@ def answered(feed: Feed) -> WallSubscription:
                             raise UnknownRoot(unknown)
                     case Changed(change):
                         view.take(change)
-                        is_known = True
+                        feed.give_back(events)
                     case Given():
                         pass  # nobody gives files to a program that has not started
                     case Away(why):
@@ -180,7 +181,7 @@ def answered(feed: Feed) -> WallSubscription:
 
 
 class HeardRoots(NamedTuple):
-    """What a front hands over to its warden: what it `heard` from the daemon, and its own facts.
+    """What a front hands over to its warden, with the connection: what it `heard` from the daemon.
 
     `hidden` are the paths to mask in roots. The others are for the reports to the daemon.
     """
@@ -191,28 +192,30 @@ class HeardRoots(NamedTuple):
     stays_open: tuple[str, ...]
 
 
-def follow_heard(params: Mapping[str, object], line: bytes, connection: int) -> FollowedRoots:
-    """Take over the connection of a front in its warden, with the line of a `HeardRoots`."""
+def follow_heard(params: Mapping[str, object], channel: socket.socket) -> FollowedRoots:
+    """Take over the connection of a front in its warden, which sends `HeardRoots`."""
     from rootsd.wall.kernel.warden_loop import FollowedRoots, WardenFeed  # noqa: PLC0415
 
+    line, (connection,) = receive_line(channel, 1)
     own = from_line(HeardRoots, line)
     feed = Feed(params)  # it starts no daemon, which would run inside the warden's namespaces
     feed.adopt(socket.socket(fileno=connection), own.heard)
     subscription = answered(feed)
     state = {"network": own.network, "stays_open": [*own.stays_open]}
 
+    def masked(roots: Iterable[ConfinedRoot]) -> list[ConfinedRoot]:
+        return [each.with_masks(own.hidden) for each in roots]
+
     def make_feed(set_roots: SetRoots, programs: ProgramPause, give: GiveFile) -> WardenFeed:
-        def set_masked(
-            roots: Iterable[ConfinedRoot],
-            denied: frozenset[bytes],
-            removed: Mapping[bytes, RemovedRoot],
-        ) -> None:
-            set_roots([each.with_masks(own.hidden) for each in roots], denied, removed)
+        return ViewFeed(
+            subscription,
+            lambda roots, *others: set_roots(masked(roots), *others),
+            state,
+            programs,
+            give,
+        )
 
-        return ViewFeed(subscription, set_masked, state, programs, give)
-
-    first = [each.with_masks(own.hidden) for each in subscription.roots]
-    return FollowedRoots(first, subscription.view.denied, make_feed)
+    return FollowedRoots(masked(subscription.roots), subscription.view.denied, make_feed)
 
 
 def _give_nothing(path: bytes, copy: bytes) -> str:  # noqa: ARG001

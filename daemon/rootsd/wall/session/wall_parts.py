@@ -9,11 +9,11 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.record import to_line
 from rootsd.core.wall import WallUse
 from rootsd.link.feed import Feed
 from rootsd.link.sandbox import CONFINED_VARIABLE
@@ -26,7 +26,6 @@ from rootsd.wall.git.wall_folders import (
     wall_folders,
 )
 from rootsd.wall.kernel.orders import PauseNews, PauseState
-from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.kernel.warden import (
     WaitingWarden,
     WallSetupFailed,
@@ -38,7 +37,7 @@ from rootsd.wall.kernel.warden import (
 from rootsd.wall.session.begin import CannotConfine, begin
 from rootsd.wall.session.engines import WallKind, engine_for
 from rootsd.wall.session.messages import print_line
-from rootsd.wall.session.options import ConfineOptions, Opening
+from rootsd.wall.session.options import ConfineOptions
 from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import Asked
 from rootsd.wall.session.running_walls import claim
@@ -132,32 +131,27 @@ def start_warden(
     waiting: WaitingWarden,
     kind: WallKind,
     view: ComposedView,
-    without: frozenset[Layer],
     folder: ClaimedFolder,
     relay: PushRelay | None,
     given: StartedWith,
 ) -> Warden:
-    """Start a warden in a folder that `claim_folder` returned. Raises CannotConfine.
-
-    Programs run `without` some layers.
-    """
+    """Start a warden in a folder that `claim_folder` returned. Raises CannotConfine."""
     entries = view.entries
     files = {WardenFile.LOCK: folder.lock}
     if relay is not None:
         entries = (*entries, *relay.entries)
         files[WardenFile.LISTENER] = relay.listener.fileno()
-    followed = b""
+    followed = None
     if given.feed is not None and given.feed.link.connection is not None:
-        files[WardenFile.CONNECTION] = given.feed.link.connection.fileno()
-        followed = to_line(view.heard(given.feed))
+        followed = view.heard(given.feed), given.feed.link.connection.fileno()
     try:
         if view.has_new_worktrees:
             entries = (*entries, *worktree_entries(folder.path))
         settings = WardenSettings(
-            folder.path, entries, view.home, view.protection, view.on_revoke, without,
+            folder.path, entries, view.home, view.protection, view.on_revoke, view.without,
             os.path.dirname(folder.path) + KEPT, view.has_new_worktrees,
         )  # fmt: skip
-        start = WardenStart(settings, given.roots, given.denied, followed=followed)
+        start = WardenStart(settings, given.roots, given.denied)
 
         def serve_until(channel: socket.socket) -> None:
             import rootsd.wall.kernel.cell  # noqa: PLC0415, F401 - the warden works meanwhile
@@ -165,7 +159,7 @@ def start_warden(
             if relay is not None:
                 relay.find_until(channel)
 
-        return waiting.start(start, files, serve_until)
+        return waiting.start(start, files, serve_until, followed)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
     finally:
@@ -183,12 +177,6 @@ def check_standard_files(fds: Iterable[int]) -> None:
         if kind := refused_kind(fd):
             remedy = "the same with < FILE" if fd == 0 else f"the same with {fd}> FILE"
             raise CannotConfine(f"{STANDARD[fd]} is {kind}", remedy)
-
-
-def disabled_layers(options: ConfineOptions) -> frozenset[Layer]:
-    """Return the layers to leave out, which would forbid the mounts of a nested sandbox."""
-    is_nested = Opening.NESTED in options.flags
-    return frozenset({Layer.LANDLOCK, Layer.MOUNT_CALLS} if is_nested else ())
 
 
 def environment_inside(
@@ -219,12 +207,6 @@ def describe_pause(news: PauseNews, label: str) -> str:
     return f"{shown} continues"
 
 
-def sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
-    yield from warden.notes
-    yield from view.notes
-    yield from open_and_closed(view)
-
-
 def open_and_closed(view: ComposedView) -> Iterator[str]:
     yield from view.stays_open
     if view.closed:
@@ -234,8 +216,8 @@ def open_and_closed(view: ComposedView) -> Iterator[str]:
 class OwnedWall(NamedTuple):
     """A wall that its owner changes by orders over `warden.channel`.
 
-    `subscription` still has its connection, for the owner to follow. Programs run `without` some
-    layers. The `relay` serves git inside, and outlives a warden.
+    `subscription` still has its connection, for the owner to follow. The `relay` serves git
+    inside, and outlives a warden.
     """
 
     label: str
@@ -243,12 +225,11 @@ class OwnedWall(NamedTuple):
     view: ComposedView
     warden: Warden
     subscription: WallSubscription
-    without: frozenset[Layer] = frozenset()
     relay: PushRelay | None = None
 
     def sentences(self) -> Iterator[str]:
-        """Yield what people need to know at the start."""
-        return sentences(self.warden, self.view)
+        """Return what people need to know at the start."""
+        return chain(self.warden.notes, self.view.notes, open_and_closed(self.view))
 
     def end(self) -> None:
         """End the warden and the relay, and print what the programs have left behind."""
@@ -269,9 +250,7 @@ class OwnedWall(NamedTuple):
         folder = claim_folder(self.label)
         given = StartedWith(roots, denied)
         waiting = self.kind.engine.fork_warden(self.subscription.feed.close)
-        warden = start_warden(
-            waiting, self.kind, self.view, self.without, folder, self.relay, given
-        )
+        warden = start_warden(waiting, self.kind, self.view, folder, self.relay, given)
         return self._replace(warden=warden)
 
 
@@ -290,13 +269,12 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
         view = kind.compose(options, subscription).without_denied(denied)
         roots = tuple(view.with_hidden(root) for root in subscription.roots)
         kind.check(options, view)
-        without = disabled_layers(options)
         folder = claim_folder(options.label)
         relay = relay_for(view, folder.path, ())
         relay.start()  # the proxy has no time for it
         given = StartedWith(roots, denied)
-        warden = start_warden(begun.warden, kind, view, without, folder, relay, given)
+        warden = start_warden(begun.warden, kind, view, folder, relay, given)
     except BaseException:
         begun.give_up()
         raise
-    return OwnedWall(options.label, kind, view, warden, subscription, without, relay)
+    return OwnedWall(options.label, kind, view, warden, subscription, relay)
