@@ -182,8 +182,8 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
     on_change: Annotated[
         ChangePolicy,
         describe_key(
-            "What rootsd does when a file that runs by itself, or a file with secrets, is new or "
-            "changed in an approved project: say so (`tell`), or also end the approval "
+            "What rootsd does when a file that runs by itself is new or changed in an approved "
+            "project, or a file with secrets is new: tell you (`tell`), or also end the approval "
             "(`pending`).",
             one_of(ChangePolicy),
             ChangePolicy.PENDING.value,

@@ -51,8 +51,8 @@ def test_every_reason_comes_with_a_command(home: ExposedHome, shell: Shell) -> N
     lines = shell.run_on_terminal("exposure", "-v", columns=80).out.splitlines()
     assert [line.rstrip() for line in lines[:4]] == [
         "codex",
-        "  reads   everything: Codex's sandbox reads everything and writes the project",
-        "  writes  project, asks: Codex's sandbox reads everything and writes the project",
+        "  reads   everything: Codex reads everything; its sandbox limits writes",
+        "  writes  project, asks: Codex reads everything; its sandbox limits writes",
         "  → rootsd connect --confine codex",
     ]
 

@@ -149,7 +149,7 @@ def reach(
         "danger-full-access": extent.EVERYTHING,
         "read-only": extent.ASKS if is_asked else extent.NOTHING,
     }.get(mode, extent.ASKS_ELSEWHERE if is_asked else extent.PROJECT)
-    reason = "Codex's sandbox reads everything and writes the project"
+    reason = "Codex reads everything; its sandbox limits writes"
     reads = form.by_default(extent.EVERYTHING, reason)
     rules = file.members("permissions", profile, "filesystem")
     if any(use == "deny" and home.holds_home(home.expand(at) or "-") for at, use in rules.items()):

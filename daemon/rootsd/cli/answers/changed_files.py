@@ -31,9 +31,9 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 _MAX_COMPARED_LINES = 4000
 _VERBS = {"y": DecisionVerb.ACCEPT, "n": DecisionVerb.DENY}
 _ACCEPT_HELP = {
-    "y": "accept them: rootsd lists them no more",
+    "y": "accept them: rootsd stops listing them",
     "n": "deny the project: clients lose it at once",
-    "s": "skip them: rootsd lists them again",
+    "s": "skip them: rootsd will list them again",
     "q": "quit",
 }
 
