@@ -190,11 +190,11 @@ def _in_project(
         said, before = getattr(there, verb), getattr(usual, verb)
         if said["file"] in files and is_wider(said["extent"], before["extent"]):
             what = f"{verb} {_WITHOUT_QUESTION[said['extent']]} without a question"
-            text = f"a session there {what}: {said['reason']}"
+            text = f"a session in this project {what}: {said['reason']}"
             yield finding(ExposureKind.OVERRIDDEN, files[said["file"]], said["line"] or 1, text)
     for file, (keys, off) in product(files.values(), SWITCHES):
         if file.at(*keys) is off:
-            text = "a session there runs none of your hooks"
+            text = "a session in this project runs none of your hooks"
             yield finding(ExposureKind.HOOKS_OFF, file, keys, text)
     yield from islice(there.findings, _MAX_IN_PROJECT)
 

@@ -78,10 +78,14 @@ def _reach(
     elif is_wrapped(entry.words):
         wrap = ServerWrap.parse(entry.words)
         if wrap is not None and wrap.mode is WrapMode.CONFINED:
-            extent, reason = Extent.ROOTS, "rootsd run --confine"
+            extent, reason = Extent.ROOTS, "rootsd run --confine starts it"
             opened = tuple(each.path for each in wrap.shown)
     elif os.path.basename(entry.words[0]) in _CONTAINERS:
-        extent, reason, opened = Extent.CONTAINER, "its container", tuple(_mounted(entry.words))
+        extent, reason, opened = (
+            Extent.CONTAINER,
+            "a container runs it",
+            tuple(_mounted(entry.words)),
+        )
     access = by_default(extent, reason)
     access |= {"file": file.path, "line": file.line(keys)}
     found = _findings(client, environment, file, entry, keys)
