@@ -81,11 +81,8 @@ def _reach(
             extent, reason = Extent.ROOTS, "rootsd run --confine starts it"
             opened = tuple(each.path for each in wrap.shown)
     elif os.path.basename(entry.words[0]) in _CONTAINERS:
-        extent, reason, opened = (
-            Extent.CONTAINER,
-            "a container runs it",
-            tuple(_mounted(entry.words)),
-        )
+        extent, reason = Extent.CONTAINER, "a container runs it"
+        opened = tuple(_mounted(entry.words))
     access = by_default(extent, reason)
     access |= {"file": file.path, "line": file.line(keys)}
     found = _findings(client, environment, file, entry, keys)
