@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import cache
@@ -82,12 +82,6 @@ class ChangedRoot(NamedTuple):
         return self.created + self.changed + self.deleted
 
 
-class _Listing(NamedTuple):
-    since_ns: int
-    folders: dict[str, dict[str, int]]
-    is_certain: bool
-
-
 def root_of(listing: bytes) -> tuple[bytes, bool]:
     """Return the root that a file lists, and whether it is watched; "" for any other file."""
     with suppress(OSError, ValueError), open(listing, "rb") as file:
@@ -101,7 +95,8 @@ def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:
 
     It may have moved to `root` since. `folder` is one of ours, for git.
     """
-    found, checkouts, unread, is_certain = _compare(_read(listing), root)
+    since_ns, before, is_certain = _read(listing)
+    found, checkouts, unread = _compare(since_ns, before, root)
     views = _git_views(root, found, checkouts, listing + INDEX, folder) if found else {}
     counts = defaultdict[Change | GitView, int](int)
     files: list[TouchedFile] = []
@@ -120,19 +115,12 @@ def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:
     )  # fmt: skip
 
 
-class _Compared(NamedTuple):
-    """The paths that changed, the folders that are checkouts, and those that were not read."""
-
-    found: dict[str, Change]
-    checkouts: frozenset[str]
-    unread: list[str]
-    is_certain: bool
-
-
-def _compare(before: _Listing, root: bytes) -> _Compared:
+def _compare(
+    since_ns: int, before: dict[str, dict[str, int]], root: bytes
+) -> tuple[dict[str, Change], list[str], list[str]]:
+    """Return the paths that changed, the folders that are checkouts, and those not read."""
     found: dict[str, Change] = {}
-    unread: list[str] = []
-    checkouts = []
+    checkouts, unread = [], []
     for each in walk(root, with_times=True):
         if each.changed_ns is None:
             unread.append(each.path)
@@ -140,33 +128,34 @@ def _compare(before: _Listing, root: bytes) -> _Compared:
         if each.is_checkout:
             checkouts.append(each.path)
         above = f"{each.path}/" if each.path else ""
-        earlier = before.folders.pop(each.path, {})
+        earlier = before.pop(each.path, {})
         for name, (inode, changed_ns) in each.files.items():
             if name not in earlier:
                 found[above + name] = Change.CREATED
-            elif is_since(changed_ns, before.since_ns) or earlier[name] != inode:
+            elif is_since(changed_ns, since_ns) or earlier[name] != inode:
                 found[above + name] = Change.CHANGED
         found |= dict.fromkeys((above + n for n in earlier if n not in each.files), Change.DELETED)
-    for path, names in before.folders.items():  # these are gone
+    for path, names in before.items():  # these are gone
         if not any(path == each or path.startswith(f"{each}/") for each in unread):
             found.update((f"{path}/{name}", Change.DELETED) for name in names)
-    return _Compared(found, frozenset(checkouts), unread, before.is_certain)
+    return found, checkouts, unread
 
 
-def _read(listing: bytes) -> _Listing:
+def _read(listing: bytes) -> tuple[int, dict[str, dict[str, int]], bool]:
+    """Return the start of a listing, the files of each folder, and whether no folder was late."""
     with open(listing, "rb") as file:
         first, *parts = os.fsdecode(file.read(_MAX_BYTES)).split("\0\0")
-    folders, is_certain = {}, True
+    folders = {}
     for part in parts:
         path, *entries = part.split("\0")
-        is_certain = is_certain and not path.startswith(LATE)
         pairs = (each.split("/") for each in entries)
         folders[path.removeprefix(LATE)] = {name: int(inode) for name, inode in pairs}
-    return _Listing(int(first.split("\0")[0]), folders, is_certain)
+    is_certain = not any(part.startswith(LATE) for part in parts)
+    return int(first.split("\0")[0]), folders, is_certain
 
 
 def _git_views(
-    root: bytes, paths: Iterable[str], checkouts: frozenset[str], index: bytes, folder: bytes
+    root: bytes, paths: Iterable[str], checkouts: Collection[str], index: bytes, folder: bytes
 ) -> Mapping[str, GitView]:
     """Return what git says about paths in a root. `index` is what git tracked at the start."""
 

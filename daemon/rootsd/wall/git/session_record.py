@@ -18,7 +18,6 @@ from typing import NamedTuple
 from rootsd.core.access import Access
 from rootsd.core.labels import first_of, home_label, safe_label
 from rootsd.core.record import BadRecord, Text, from_line, to_line
-from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.file_changes import ChangedRoot
 from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.state_files import read_record, replace_record
@@ -84,6 +83,8 @@ class SessionRecord(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return at most five sentences for the end of the session; none if it did nothing."""
+        from rootsd.places.runtime_dir import home_folder  # noqa: PLC0415 - no start
+
         roots = [each for each in self.roots if each.total or each.ignored]
         home = os.path.realpath(home_folder())
         found = [
