@@ -24,6 +24,7 @@ from rootsd.agents.forms.reach import (
     ExposureKind,
     Extent,
     by_default,
+    edit_command,
     finding,
     is_wider,
 )
@@ -215,7 +216,8 @@ def _of_project(
     for server, its in servers_of(client, environment, home.read_in_project(path)):
         if starts(server.name):
             label = ServerId(server.name, project).label
-            item = _item(f"{client.facts.name}/{label}", label, home, its, found, f"edit {path}")
+            edit = edit_command(path, its.reads["line"])
+            item = _item(f"{client.facts.name}/{label}", label, home, its, found, edit)
             yield {**item, "agent": False}
 
 

@@ -290,8 +290,13 @@ def finding(
     line = where if isinstance(where, int) else 1
     if not isinstance(where, int) and where and not file.problem:
         line = file.line(where)
-    typed = remedy or f"${{EDITOR:-vi}} +{line} {shlex.quote(safe_label(file.path, None))}"
+    typed = remedy or edit_command(file.path, line)
     return ExposureFinding(kind=kind, text=text, file=file.path, line=line, remedy=typed)
+
+
+def edit_command(path: str, line: int | None) -> str:
+    """Return the command with which a person edits a line of a file, by default the first."""
+    return f"${{EDITOR:-vi}} +{line or 1} {shlex.quote(safe_label(path, None))}"
 
 
 def about_folders(
