@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.wall import WallEngine
 from rootsd.wall.git.facts import Fact, FactKind
-from rootsd.wall.git.private_worktrees import find_private_worktrees, flat_name
+from rootsd.wall.git.private_worktrees import find_private_worktrees, flat_name, names_lost
 from rootsd.wall.git.session_report import SessionReport
 from rootsd.wall.git.session_reports import conclude_killed, left_behind
 from rootsd.wall.kernel.orders import OrderKind
@@ -95,6 +96,22 @@ def test_control_other_private_folders_are_removed(world: World) -> None:
         run_git(wall, "-C", world.main, "worktree", "add", world.main / ".worktrees" / "y")
         assert world.end(wall) == []
     assert world.left() == []
+
+
+def test_the_names_in_the_home_with_data_that_go_are_found(world: World) -> None:
+    """Empty files and folders are what the person's own are mounted on."""
+    own = world.home / "own" / "deep" / "file"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    shown = ViewEntry(bytes(own), ViewEntryKind.READ, "shown")
+    with world.wall(entries=[shown]) as wall:
+        assert wall.run(f"result = read({str(own)!r}).decode()") == "mine"
+        write(wall, world.home / "empty" / "file", "")
+        write(wall, world.home / ".tool" / "file", "x")
+        assert names_lost(bytes(world.slot), bytes(world.home)) == []
+        write(wall, world.home / "backup" / "deep" / "file", "x")
+        write(wall, world.home / "notes", "x")
+        assert names_lost(bytes(world.slot), bytes(world.home)) == [b"backup", b"notes"]
 
 
 def test_a_worktree_of_a_root_that_was_taken_away_is_kept(world: World) -> None:

@@ -11,8 +11,10 @@ only if git's record of it and its `.git` file name each other.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, named_directory
@@ -27,7 +29,7 @@ LEFT_PREFIX = b"left-"
 
 Those that were kept after its end have the second one.
 """
-_MAX_PLACES = 64
+_MAX_PLACES, _MAX_NAMES = 64, 256
 
 
 def flat_name(path: bytes) -> bytes:
@@ -52,6 +54,31 @@ def find_private_worktrees(folder: bytes, repositories: Iterable[bytes]) -> Iter
 def private_folders(folder: bytes) -> list[bytes]:
     """Return the folders of starts in that of a wall that were not removed yet."""
     return [folder + b"/" + name for name in names_in(folder) if name.startswith(RUN_PREFIX)]
+
+
+def names_lost(folder: bytes, home: bytes) -> list[bytes]:
+    """Return the names in the private `home` with data in them that go with it.
+
+    `folder` is that of the wall. Tools put what they need under names with a dot, and what shows
+    files of the person is empty here.
+    """
+    return [
+        name
+        for inside, place in _places(folder)
+        for name in names_in(place, _MAX_NAMES)
+        if inside == home and not name.startswith(b".") and _has_data(place + b"/" + name)
+    ]
+
+
+def _has_data(path: bytes) -> bool:
+    found = [path]
+    for above, folders, files in islice(os.walk(path), _MAX_NAMES):
+        folders[_MAX_NAMES:] = []
+        found += [above + b"/" + name for name in files[:_MAX_NAMES]]
+    states = (os.lstat(each) for each in found)
+    with suppress(OSError):  # a program may still run
+        return any(stat.S_ISREG(state.st_mode) and state.st_size for state in states)
+    return False
 
 
 def _places(folder: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -20,8 +20,10 @@ import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
+from rootsd.core.labels import first_of, safe_label
 from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy
+from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git import private_worktrees
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
 from rootsd.wall.git.file_names import RootListings
@@ -40,6 +42,7 @@ from rootsd.wall.git.tool_files import RUN_BY_HOOKS
 from rootsd.wall.git.wall_folders import CHANGES, RUN_PREFIX, START, program_of
 from rootsd.wall.system_calls import open_path
 
+_MAX_LOST = 5
 _ONLY_LAST = (FactKind.TOOL_FILE, *OF_SETTINGS)  # an earlier fact about the path is void
 
 
@@ -175,6 +178,12 @@ class SessionBaseline:
         runs = [each.path for each in still if each.kind is FactKind.TOOL_FILE]
         with suppress(OSError):  # what could do harm is taken away all the same
             self.lines = self._listings.conclude(places, runs, end)
+        home = os.path.realpath(home_folder())
+        if lost := private_worktrees.names_lost(self._folder, home):
+            names = first_of([f"~/{safe_label(name)}" for name in lost], _MAX_LOST)
+            self.lines.append(
+                f"removed with the private home folder: {names} (--write FOLDER keeps files)"
+            )
         note_end(self._folder, self._roots, time.time())
         if not still:
             forget_unused_contents(self._folder)
