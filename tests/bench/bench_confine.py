@@ -31,11 +31,10 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
-from rootsd.wall.session.view_feed import WallSubscription, subscribe
+from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wire.feed import Away, Changed
-from rootsd.wire.hello import Hello
 from support.repositories import fake_repository
-from support.roots_publisher import RootsPublisher
+from support.roots_publisher import RootsPublisher, subscribed
 from support.sizes import Sizes
 from support.walls import Wall
 
@@ -280,7 +279,7 @@ def test_a_change_of_one_root_reaches_each_warden(
         running.approve_pending()
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         alone = _cost_of_changes(running, [], rounds)
-        wardens = [subscribe(Hello(client="bench"), _PROGRAM) for _ in range(_WARDENS)]
+        wardens = [subscribed("bench", _PROGRAM) for _ in range(_WARDENS)]
         together = _cost_of_changes(running, wardens, rounds)
         for warden in wardens:
             warden.feed.close()

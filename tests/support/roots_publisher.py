@@ -7,14 +7,18 @@ import os
 import selectors
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.wall import WallUse
 from rootsd.net.unix_socket import address_of
+from rootsd.wall.session.view_feed import WallSubscription, answered, ask, follow_params
 from rootsd.wire.feed import FEED_VERSION
+from rootsd.wire.hello import Hello
 from support.sent_view import SentView
 
 _HANG_GUARD_S = 60
@@ -152,10 +156,10 @@ class RootsPublisher:
                 self._subscribe(connection, request)
             else:
                 with self.reported:
-                    if (applied := request["params"].get("applied")) is not None:
-                        self._subscribers[connection].confirm(applied)
-                    else:
+                    if (applied := request["params"].get("applied")) is None:
                         self.reports.append(request["params"])
+                    elif (sent := self._subscribers.get(connection)) is not None:  # not dropped
+                        sent.confirm(applied)
                     self.reported.notify_all()
                 with suppress(BrokenPipeError):  # `drop` closed it after the report
                     connection.sendall(
@@ -181,3 +185,8 @@ def _send_view(subscriber: socket.socket, change: dict[str, Any]) -> None:
 
 def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
+
+
+def subscribed(client: str, program: Mapping[str, object]) -> WallSubscription:
+    """Follow all roots for a program behind the wall, and return when they are known."""
+    return answered(ask(follow_params(Hello(client=client), program, WallUse.PROGRAM)))

@@ -24,12 +24,11 @@ from rootsd.wall.session.view_feed import (
     answered,
     ask,
     follow_params,
-    subscribe,
 )
 from rootsd.wire import feed
 from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed
 from rootsd.wire.hello import Hello
-from support.roots_publisher import RootsPublisher
+from support.roots_publisher import RootsPublisher, subscribed
 from support.sent_view import SentView
 
 _HANG_GUARD_MS = 60_000
@@ -55,7 +54,7 @@ class Following(ProgramPause):
 
     def __init__(self) -> None:
         self.shown: list[set[bytes]] = []
-        subscription = subscribe(Hello(client="a test"), {})
+        subscription = subscribed("a test", {})
         self.first = subscription.roots
         self._feed = ViewFeed(subscription, self._set_roots, {}, self)
         super().__init__(0, lambda _: None)
@@ -312,7 +311,7 @@ def test_a_program_does_not_start_with_a_scope_that_fits_no_project(
 ) -> None:
     publisher.unknown = ["typo", "tag:\x1b"]
     with pytest.raises(UnknownRoot, match=r"no project fits --only typo, tag:.u\{1b\}"):
-        subscribe(Hello(client="a test"), {})
+        subscribed("a test", {})
 
 
 def test_a_program_does_not_start_with_a_daemon_of_another_version(
@@ -320,4 +319,4 @@ def test_a_program_does_not_start_with_a_daemon_of_another_version(
 ) -> None:
     publisher.version = FEED_VERSION - 1
     with pytest.raises(BadFeed, match=f"does not speak version {FEED_VERSION - 1}"):
-        subscribe(Hello(client="a test"), {})
+        subscribed("a test", {})

@@ -145,10 +145,6 @@ class Warden(NamedTuple):
         for fd in (*self.gates, self.alive):
             os.close(fd)
 
-    def news(self) -> WardenNews:
-        """Return what the warden tells while its programs run, if it follows a feed."""
-        return WardenNews(self.channel)
-
     def end(self) -> list[str]:
         """Let the warden end, and with it the programs, and wait until it has done all its work.
 
@@ -250,7 +246,7 @@ class WaitingWarden:
 
 
 class WardenNews:
-    """What a warden tells the process that waits for its program."""
+    """What a warden that follows a feed tells the process that waits for its program."""
 
     def __init__(self, channel: socket.socket) -> None:
         channel.settimeout(0)

@@ -164,7 +164,7 @@ def _run_program(
     theirs.close()
     warden.close_gate()
     let_go((0, 1))  # this process still prints to standard error
-    news = warden.news()
+    news = WardenNews(warden.channel)
 
     def describe(each: PauseNews | RootNews) -> list[str]:
         if isinstance(each, PauseNews):

@@ -123,20 +123,13 @@ class WallSubscription(NamedTuple):
         return self.view.roots
 
 
-def subscribe(
-    greeting: Hello, program: Mapping[str, object], use: WallUse = WallUse.PROGRAM
-) -> WallSubscription:
-    """Follow the roots in a scope, for a `program` behind the wall, which is a `WallProgram`.
-
-    Return when all roots are known. Start a daemon if necessary. Raises RootsdError.
-    """
-    return answered(ask(follow_params(greeting, program, use)))
-
-
 def follow_params(
     greeting: Hello, program: Mapping[str, object], use: WallUse
 ) -> dict[str, object]:
-    """Return the parameters of the request that follows the roots in a scope."""
+    """Return the parameters of the request that follows the roots in a scope.
+
+    They are for a `program` behind the wall, which is a `WallProgram`.
+    """
     return {
         "version": FEED_VERSION,
         "part": "roots",
