@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -368,6 +369,30 @@ def test_hostile_settings_neither_hang_nor_deceive(home: ExposedHome) -> None:
         if each["kind"] == "invalid-file"
     }
     assert {file: text.partition("this file: ")[2] for file, text in found.items()} == wanted
+
+
+def test_five_thousand_servers_cost_as_much_each_as_a_few(home: ExposedHome) -> None:
+    def cost(servers: int) -> float:
+        entries = {f"s{number}": {"command": "npx", "args": ["a"]} for number in range(servers)}
+        home.write(".claude.json", {"mcpServers": entries})
+        began = time.process_time()
+        assert len(home.items()) == servers + 1
+        return (time.process_time() - began) / servers
+
+    assert cost(5_000) < 10 * cost(500)
+
+
+def test_no_credential_of_a_server_is_printed(home: ExposedHome) -> None:
+    source = "git+https://me:hunter2@example.org/x?token=hunter2"
+    servers = {
+        "source": {"command": "uvx", "args": ["--from", source, "x"]},
+        "words": {"command": "npx -y x --token hunter2"},
+    }
+    home.write(".claude.json", {"mcpServers": servers})
+    report = json.dumps(home.measure())
+    assert "git+https://example.org/x" in report
+    assert "starts npx, which" in report
+    assert "hunter2" not in report
 
 
 def test_a_project_cannot_flood_the_report(home: ExposedHome) -> None:

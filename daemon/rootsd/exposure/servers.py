@@ -46,6 +46,7 @@ _WITH_VALUE = (
     "--platform", "--add-host", "--cap-add", "--cap-drop", "--security-opt",
 )  # fmt: skip
 _EXACT = re.compile(r"(?:==|@)v?\d+\.\d+[\w.+-]*$")
+_CREDENTIALS = re.compile(r"(?<=//)[^/]*@|\?.*")
 _FIXED_SOURCE = re.compile(r"@(?:sha256:)?[0-9a-f]{40,64}(?:#.*)?$")
 
 
@@ -109,12 +110,13 @@ def _findings(
     search = launch.variables.get("PATH") or environment.variables.get("PATH", "")
     is_sure = not (launch.unknown or launch.is_shell)
     if is_sure and shutil.which(os.path.expanduser(program), path=search) is None:
-        text = f"{label} starts {program}, which does not exist"
+        text = f"{label} starts {program.partition(' ')[0]}, which does not exist"
         yield finding(ExposureKind.PROGRAM_GONE, file, keys, text)
     words = launch.words
     if is_wrapped(words) and "--" in words:
         words = words[words.index("--") + 1 :]
     if (package := unpinned(words)) is not None:
+        package = _CREDENTIALS.sub("", package)
         text = f"each start of {label} may fetch another version of {package}"
         yield finding(ExposureKind.UNPINNED, file, keys, text)
 

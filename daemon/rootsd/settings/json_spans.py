@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from rootsd.core.parsing import MAX_LEVELS, Unparsable, check_levels, json_value_at, parse_json
@@ -278,16 +280,25 @@ def raw_at(text: str, keys: Keys) -> str | None:
 
 def line_at(text: str, keys: Sequence[str | int]) -> int:
     """Return the line of the value at `keys`, or of what there is of it. Raises NotEditable."""
-    node, at = parse(text), 0
-    for key in keys:
-        named = {
-            n if child.key is None else child.key: child for n, child in enumerate(node.children)
-        }
-        found = named.get(key)
+    at = 0
+    for depth, key in enumerate(keys):
+        found = _members(text, tuple(keys[:depth])).get(key)
         if found is None:
             break
-        node, at = found.node, found.start
-    return text.count("\n", 0, at) + 1
+        at = found.start
+    return bisect_left(_line_ends(text), at) + 1
+
+
+@lru_cache(maxsize=1)
+def _line_ends(text: str) -> list[int]:
+    return [found.start() for found in re.finditer("\n", text)]
+
+
+@lru_cache(maxsize=8)
+def _members(text: str, keys: tuple[str | int, ...]) -> Mapping[str | int, Child]:
+    """Return what is in the container at `keys`. A report asks for it once for each line."""
+    node = _members(text, keys[:-1])[keys[-1]].node if keys else parse(text)
+    return {n if child.key is None else child.key: child for n, child in enumerate(node.children)}
 
 
 def replace_at(text: str, keys: Keys, raw: str) -> str:

@@ -15,7 +15,7 @@ from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import KeyPath, SettingsFormat
 
 _CAP = 16 << 20
-_MAX_ITEMS = 500
+_MAX_ITEMS = 5_000
 
 
 class SettingsText(Struct, frozen=True):

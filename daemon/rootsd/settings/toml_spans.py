@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rootsd.core.parsing import Unparsable, parse_toml
@@ -61,6 +62,7 @@ def parse(text: str) -> dict[str, Any]:
         raise NotEditable(f"it is not TOML: {error}") from error
 
 
+@lru_cache(maxsize=1)
 def find_lines(text: str) -> Mapping[KeyPath, int]:
     """Return the line of each table, key, and item in the valid `text`, counted from 1."""
     lines: dict[KeyPath, int] = {}

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -322,6 +323,7 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
+@lru_cache(maxsize=1)
 def _root(body: str) -> Node | None:
     try:
         root: Node | None = _yaml("rt").compose(body)

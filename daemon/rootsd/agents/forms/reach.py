@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypedDict
 
 from msgspec import Struct, field
@@ -177,7 +178,7 @@ class AgentHome(Struct, frozen=True):
 
     def read_lines(self, path: str) -> list[str]:
         """Return the lines of a file that is no settings file."""
-        return read_text(self.expand(path) or path)[0].splitlines()
+        return read_text(self.expand(path) or path, CONFIG_CAP)[0].splitlines()
 
     def read_in_project(self, path: str) -> SettingsText:
         """Return a settings file that others may have written, so a small one."""
@@ -307,7 +308,7 @@ def about_folders(
     `keys` lead to each folder, as it is typed. `what` is a verb, such as `trusts`.
     """
     gone = []
-    for place, typed in keys.items():
+    for place, typed in islice(keys.items(), _MAX_NAMES):
         path = home.expand(typed)
         if path is None:
             continue
