@@ -62,8 +62,12 @@ MAINS = (b"/w/a", b"/w/b")
 WORKTREES = (b"/w/a/t", b"/w/b/t", b"/v/t")
 PATHS = (*MAINS, *WORKTREES, b"/w", b"/w/a-b", b"/w/a/c", b"/w/a/c/d", NOT_UTF8, SECRET, URI)
 URI_NUMBER = 9
-# The hazards that the disk can show. A restored store is not among them.
-HAZARDS = tuple(reason for reason in LapseReason if reason is not LapseReason.STORE_RESTORED)
+# The hazards that the disk can show. After the others, no rule approves again.
+HAZARDS = tuple(
+    reason
+    for reason in LapseReason
+    if reason not in (LapseReason.STORE_RESTORED, LapseReason.CHANGED)
+)
 # Hazards that keep the approval: the folder is published again as soon as they are gone.
 KEEPING = (LapseReason.POLICY, LapseReason.OTHER_OWNER)
 
