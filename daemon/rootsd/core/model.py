@@ -442,12 +442,13 @@ class Project(Struct, frozen=True):
     @property
     def changed_files(self) -> dict[str, str]:
         """Return the files that are new or changed since the approval, each with that word."""
-        if self.ruling.files is None or self.observed.inspection is None:
+        seen, accepted = self.observed.inspection, self.ruling.files
+        if seen is None or accepted is None or accepted == seen.files:  # quick, for most projects
             return {}
-        known, names = set(self.ruling.files), dict(self.ruling.files)
+        known, names = set(accepted), dict(accepted)
         return {
             file[0]: "changed" if file[0] in names else "new"
-            for file in self.observed.inspection.files
+            for file in seen.files
             if file not in known
         }
 

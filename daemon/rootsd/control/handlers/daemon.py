@@ -98,8 +98,8 @@ class DaemonHandlers(Handlers):
     async def status(self, query: StatusQuery) -> StatusResult:
         """Return the status."""
         catalog = self.ledger.catalog
-        projects = catalog.projects.values()
-        changed = [each for each in projects if is_selected(catalog, each, Selection.CHANGED)]
+        touched = (each for each in catalog.projects.values() if each.changed_files)  # few
+        changed = [each for each in touched if is_selected(catalog, each, Selection.CHANGED)]
         problems = await self.services.daemon.degraded()
         degraded = [*problems, *self.discovery.degraded()]
         if self.ledger.unsaved:
