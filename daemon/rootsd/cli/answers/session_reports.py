@@ -92,13 +92,13 @@ class SessionReportItem(TypedDict):
     was_killed: bool
     """True if the wall was killed. Then later changes count, too."""
     roots: list[ChangedRootItem]
-    """The changed files in each root that the session could change."""
+    """The changed files in each writable root, once for each time that it was open."""
     events: list[SessionEventItem]
     """What happened, oldest first."""
     runs: list[str]
     """The files that it created or changed and that run by themselves outside, with escapes."""
     log: NotRequired[list[LogItem]]
-    """Decisions and requests meanwhile. Left out in the list of all reports."""
+    """Decisions and requests meanwhile, of all sessions. Left out in the list of all reports."""
 
 
 class SessionReportsOutput(TypedDict):
