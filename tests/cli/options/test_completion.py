@@ -16,7 +16,9 @@ from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_item
 
 # Values of these kinds have no candidates: new names, times, numbers, and hosts.
-FREE = {"name", "name|pid", "glob", "time", "8h", "pid", "name=value", "user@host"}
+FREE = {
+    "name", "name|pid", "glob", "time", "8h", "pid", "name=value", "user@host", "[id]", "pattern",
+}  # fmt: skip
 # Nor have the words of another program.
 WORDS = re.compile(r"word|argument")
 KNOWN_TYPES = (click.Choice, click.types.IntParamType, click.types.IntRange)
