@@ -192,7 +192,6 @@ def test_so_are_very_many_without_a_wall(tmp_path: Path, sizes: Sizes) -> None:
             if seed % 10 == 9:  # else nothing is left at some time
                 world = World(tmp_path / f"{seed}")
             before = {root: listing(root) for root in (world.main, world.other)}
-            wait_for_tick()  # what was there before the session has an earlier ctime
             listings = begun(folder, *before)
             for _ in range(chance.randrange(1, 12)):
                 if roots := [root for root in before if listing(root)]:
@@ -221,7 +220,8 @@ def wait_for_tick() -> None:
 
 
 def begun(folder: bytes, *roots: Path) -> RootListings:
-    """Begin a session without a wall."""
+    """Begin a session without a wall. What was there before has an earlier ctime."""
+    wait_for_tick()
     listings = RootListings(folder)
     listings.begin([os.fsencode(root) for root in roots])
     listings.wait()

@@ -121,7 +121,7 @@ def _compare(
     """Return the paths that changed, the folders that are checkouts, and those not read."""
     found: dict[str, Change] = {}
     checkouts, unread = [], []
-    for each in walk(root, with_times=True):
+    for each in walk(root):
         if each.changed_ns is None:
             unread.append(each.path)
             continue
@@ -129,12 +129,15 @@ def _compare(
             checkouts.append(each.path)
         above = f"{each.path}/" if each.path else ""
         earlier = before.pop(each.path, {})
-        for name, (inode, changed_ns) in each.files.items():
-            if name not in earlier:
-                found[above + name] = Change.CREATED
-            elif is_since(changed_ns, since_ns) or earlier[name] != inode:
-                found[above + name] = Change.CHANGED
-        found |= dict.fromkeys((above + n for n in earlier if n not in each.files), Change.DELETED)
+        for file in each.files:
+            with suppress(FileNotFoundError):
+                changed_ns = file.stat(follow_symlinks=False).st_ctime_ns
+                inode = earlier.pop(file.name, None)
+                if inode is None:
+                    found[above + file.name] = Change.CREATED
+                elif is_since(changed_ns, since_ns) or inode != file.inode():
+                    found[above + file.name] = Change.CHANGED
+        found |= dict.fromkeys((above + name for name in earlier), Change.DELETED)
     for path, names in before.items():  # these are gone
         if not any(path == each or path.startswith(f"{each}/") for each in unread):
             found.update((f"{path}/{name}", Change.DELETED) for name in names)

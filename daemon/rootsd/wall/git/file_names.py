@@ -19,7 +19,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,12 +53,12 @@ _GIT = os.fsdecode(GIT)
 class ListedFolder(NamedTuple):
     """A folder in a root as it is now: its files, and whether git has a checkout there.
 
-    `path` is relative to the root, and empty for the root. `files` have their inode and ctime by
-    name. `changed_ns` is the ctime of the folder. It is None if not all is known.
+    `path` is relative to the root, and empty for the root. The `files` can be asked for more until
+    the next folder. `changed_ns` is the ctime of the folder. It is None if not all is known.
     """
 
     path: str
-    files: Mapping[str, tuple[int, int]]
+    files: Sequence[os.DirEntry[str]]
     changed_ns: int | None = None
     is_checkout: bool = False
 
@@ -230,9 +230,9 @@ def _list_all(
                 left = 0
 
         with suppress(OSError):
-            for folder in walk(root, with_times=False, visit=add):
+            for folder in walk(root, add):
                 is_late = folder.changed_ns is None or is_since(folder.changed_ns, since_ns)
-                files = (f"{name}/{inode}" for name, (inode, _) in folder.files.items())
+                files = (f"{each.name}/{each.inode()}" for each in folder.files)
                 parts.append("\0".join((LATE * is_late + folder.path, *files)))
             header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else UNWATCHED}"
             _write(root, place + b"%d" % number, "\0\0".join((header, *parts)))
@@ -247,13 +247,10 @@ def _is_git_directory(path: bytes) -> bool:
     return b"/" + GIT + b"/" in path + b"/"
 
 
-def walk(
-    root: bytes, *, with_times: bool, visit: Callable[[int], None] | None = None
-) -> Iterator[ListedFolder]:
+def walk(root: bytes, visit: Callable[[int], None] | None = None) -> Iterator[ListedFolder]:
     """Yield the folders of a root. Raises OSError.
 
-    Without times, each ctime is 0, and this takes a quarter of the time. `visit` is called with
-    each open folder before it is listed.
+    `visit` is called with each open folder before it is listed.
     """
     with closing(open_path(root, os.O_DIRECTORY)) as top:
         device = os.fstat(top).st_dev
@@ -272,34 +269,21 @@ def walk(
                         continue
                     if visit is not None:
                         visit(folder)
-                    files, inner, is_checkout = _entries(folder, with_times=with_times)
+                    with os.scandir(folder) as entries:
+                        found = {each.name: each for each in entries}
                     changed_ns = os.fstat(folder).st_ctime_ns  # after it was listed
+                    is_checkout = found.pop(_GIT, None) is not None
+                    files: list[os.DirEntry[str]] = []
+                    inner: list[os.DirEntry[str]] = []
+                    for each in found.values():
+                        (inner if each.is_dir(follow_symlinks=False) else files).append(each)
+                    count += len(found)
+                    waiting += (f"{path}/{e.name}" if path else e.name for e in inner)
+                    yield ListedFolder(path, files, changed_ns, is_checkout)
             except FileNotFoundError:
                 continue
             except OSError:
-                yield ListedFolder(path, {})
-                continue
-            count += len(files) + len(inner)
-            waiting += (f"{path}/{name}" if path else name for name in inner)
-            yield ListedFolder(path, files, changed_ns, is_checkout)
-
-
-def _entries(
-    folder: int, *, with_times: bool
-) -> tuple[dict[str, tuple[int, int]], list[str], bool]:
-    files, inner, is_checkout = {}, [], False
-    with os.scandir(folder) as entries:
-        for each in entries:
-            if each.name == _GIT:
-                is_checkout = True
-            elif each.is_dir(follow_symlinks=False):
-                inner.append(each.name)
-            elif with_times:
-                with suppress(FileNotFoundError):
-                    files[each.name] = (each.inode(), each.stat(follow_symlinks=False).st_ctime_ns)
-            else:
-                files[each.name] = (each.inode(), 0)
-    return files, inner, is_checkout
+                yield ListedFolder(path, ())
 
 
 def _write(root: bytes, file: bytes, text: str) -> None:
