@@ -17,11 +17,14 @@ wheel() {
 }
 
 if command -v uv >/dev/null 2>&1; then
-    uv tool install --quiet --force --python "$python" --constraints "$constraints" "$(wheel)[ui]"
+    uv tool install --quiet --force --reinstall --python "$python" --constraints "$constraints" \
+        "$(wheel)[ui]"
     bin=$(uv tool dir --bin)
     how="a tool of uv; remove it with: uv tool uninstall rootsd"
 elif command -v pipx >/dev/null 2>&1; then
-    pipx install --force --python "$python" --pip-args="--constraint=$constraints" "$(wheel)[ui]"
+    # pip keeps what it has of the same version, which may be of an earlier commit.
+    pipx install --force --python "$python" \
+        --pip-args="--force-reinstall --constraint=$constraints" "$(wheel)[ui]"
     bin=$(pipx environment --value PIPX_BIN_DIR)
     how="an application of pipx; remove it with: pipx uninstall rootsd"
 else
