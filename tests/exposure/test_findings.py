@@ -49,6 +49,7 @@ PLANTED: list[tuple[str, str, Settings | str, Settings | str]] = [
     ),
     ("too-wide", COPILOT_TRUST, {"trustedFolders": ["/"]}, {"trustedFolders": ["HOME/a"]}),
     ("too-wide", GEMINI_TRUST, {"HOME": "TRUST_FOLDER"}, {"HOME": "DO_NOT_TRUST"}),
+    ("too-wide", GEMINI_TRUST, {"HOME/a": "TRUST_PARENT"}, {"HOME/a": "TRUST_FOLDER"}),
     (
         "too-wide", CODEX, '[projects."HOME"]\ntrust_level = "trusted"',
         '[projects."HOME"]\ntrust_level = "untrusted"',

@@ -181,6 +181,8 @@ def test_an_option_that_the_shell_adds_counts(home: ExposedHome, line: str, is_w
         ("codex", ".codex/config.toml", 'sandbox_mode = "danger-full-access"'),
         ("opencode", "opencode.json", '{"permission": "allow"}'),
         ("qwen", ".qwen/settings.json", '{"tools": {"approvalMode": "yolo"}}'),
+        ("gemini", POLICY, f'{SHELL_RULE}commandPrefix = "sh"'),
+        ("cursor", ".cursor/permissions.json", '{"terminalAllowlist": ["python3"]}'),
         ("cursor", ".cursor/cli.json", '{"permissions": {"allow": ["Shell(*)"]}}'),
     ],
 )
@@ -190,6 +192,7 @@ def test_a_project_that_widens_access_is_named(
     project = home.repository("api").relative_to(home.path)
     home.write(".claude/settings.json", "{}")
     home.write(".cursor/cli-config.json", "{}")
+    home.write(GEMINI, "{}")
     home.write(".qwen/settings.json", '{"tools": {"approvalMode": "default"}}')
     home.write(OPENCODE, '{"permission": {"*": "ask"}}')
     home.write(

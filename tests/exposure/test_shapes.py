@@ -16,6 +16,8 @@ FILES = (
     ".gemini/trustedFolders.json", ".qwen/settings.json", ".copilot/settings.json",
     ".copilot/config.json", ".codex/hooks.json", ".config/opencode/opencode.json",
     ".cursor/cli-config.json", ".cursor/mcp.json", "src/p/.claude/settings.json",
+    "src/p/.mcp.json", "src/p/opencode.json", "src/p/.qwen/settings.json",
+    "src/p/.cursor/permissions.json", "src/p/.cursor/cli.json",
 )  # fmt: skip
 KEYS = st.sampled_from(
     (
@@ -24,7 +26,8 @@ KEYS = st.sampled_from(
         "projects", "hasTrustDialogAccepted", "mcpServers", "tools", "allowed", "approvalMode",
         "context", "includeDirectories", "security", "folderTrust", "trustedFolders",
         "userPolicy", "x", "~", "deniedPaths", "permission", "bash", "external_directory",
-        "mcp", "hooksConfig", "*", "/",
+        "mcp", "hooksConfig", "*", "/", "agent", "build", "enabledMcpjsonServers",
+        "enableAllProjectMcpServers", "terminalAllowlist", "defaultPermissionMode", "p",
     )
 )  # fmt: skip
 PLAIN = st.none() | st.booleans() | st.integers() | st.sampled_from(

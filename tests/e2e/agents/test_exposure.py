@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_access import CarefulClaude
 from support.agent_world import ROOTSD, AgentWorld
 from support.isolated_user import Finished
+from support.scripted_model import Call, Shell, Step
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
 GONE = "/opt/gone/server"
@@ -93,6 +95,41 @@ def test_a_client_refuses_the_file_that_exposure_calls_invalid(
     file.write_text(broken)
     assert "invalid-file" in _findings(world)[client]
     assert _run(world, *LISTINGS[client]).status != 0
+
+
+# A rule that Claude Code allows, and what then reads a file elsewhere.
+RULES: list[tuple[str, Step]] = [
+    ("Bash(git:*)", Shell("git -c alias.x='!cat FILE' x")),
+    ("Bash(make *)", Shell("make --eval 'x:;@cat FILE' x")),
+    ("Bash(timeout:*)", Shell("timeout 5 python3 -c 'print(open(\"FILE\").read())'")),
+    ("Bash(tar:*)", Shell("tar cO FILE")),
+    ("Bash(cat:*)", Shell("cat FILE")),
+    ("Bash(cp:*)", Shell("cp FILE x && cat x")),
+    ("Bash(git status)", Shell("git -c alias.x='!cat FILE' x")),
+    ("Read(~/**)", Call("Read", {"file_path": "FILE"})),
+    ("Edit(~/**)", Call("Read", {"file_path": "FILE"})),
+    ("Read(**)", Call("Read", {"file_path": "FILE"})),
+    ("Write(~/**)", Call("Read", {"file_path": "FILE"})),
+]
+
+
+def _in_file(step: Step, file: Path) -> Step:
+    if isinstance(step, Shell):
+        return Shell(step.command.replace("FILE", str(file)))
+    return Call("Read", {"file_path": str(file)})
+
+
+def test_a_rule_of_claude_code_allows_what_exposure_says(world: AgentWorld) -> None:
+    file = _write(world, "elsewhere/notes.txt", "the text elsewhere")
+    really, told = {}, {}
+    for rule, step in RULES:
+        _write(world, ".claude/settings.json", {"permissions": {"allow": [rule]}})
+        model = world.play(CarefulClaude(), [_in_file(step, file)], {}, world.parent / "api")
+        really[rule] = "the text elsewhere" in model.results[0]
+        items = json.loads(_run(world, str(ROOTSD), "exposure", "--json").output)["items"]
+        told[rule] = next(i for i in items if i["name"] == "claude-code")["reads"]["extent"]
+    assert {rule: extent == "everything" for rule, extent in told.items()} == really
+    assert set(really.values()) == {True, False}
 
 
 @pytest.mark.parametrize("wins", ["deny", "allow"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from itertools import chain, product
 from typing import NamedTuple
@@ -42,7 +43,7 @@ def reach_of_fork(home: reach.AgentHome, inside: reach.AgentFiles, fork: Fork) -
     said = reach.by_mode(files, fork.mode, fork.modes, (reads, writes))
     for file, keys in product(files, (("tools", "allowed"), ("permissions", "allow"))):
         said = reach.widened(said, file, file.texts(*keys), _widened_by)
-    for file in home.read_folder(at(f"{top}/policies"), ".toml", client.TOML):
+    for file in (*inside, *home.read_folder(at(f"{top}/policies"), ".toml", client.TOML)):
         said = reach.widened(said, file, _allowed_commands(file))
     boxed = reach.first_with(files, "tools", "sandbox")
     box = _sandbox(home, fork, boxed.at("tools", "sandbox")) if boxed is not None else ""
@@ -107,7 +108,9 @@ def _findings(home: reach.AgentHome, file: reach.AgentFile) -> reach.Findings:
 
 def _about_trust(home: reach.AgentHome, trusts: reach.AgentFile, *, is_on: bool) -> reach.Findings:
     trusted: reach.TextsByKeys = {
-        (path,): path for path, how in trusts.values.items() if how != "DO_NOT_TRUST"
+        (path,): os.path.dirname(path) if how == "TRUST_PARENT" else path
+        for path, how in trusts.values.items()
+        if how != "DO_NOT_TRUST"
     }
     yield from reach.about_folders(home, trusts, trusted, "trusts")
     if trusts.values and not is_on:

@@ -176,8 +176,6 @@ def reach(
         form.by_default(extent.ASKS, "Claude Code asks by default"),
     )
     modes = {
-        "default": (extent.ASKS_ELSEWHERE, extent.ASKS),
-        "plan": (extent.ASKS_ELSEWHERE, extent.ASKS),
         "acceptEdits": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
         "auto": (extent.EVERYTHING, extent.EVERYTHING),  # a model decides, and not a person
         "bypassPermissions": (extent.EVERYTHING, extent.EVERYTHING),

@@ -74,7 +74,7 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-SETTINGS = (".cursor/cli.json",)
+SETTINGS = (".cursor/cli.json", ".cursor/permissions.json")
 
 
 def reach(
@@ -85,6 +85,7 @@ def reach(
     name = "cli-config.json"
     places = (
         forms.place.SettingsPlace(f".cursor/{name}"),
+        forms.place.SettingsPlace(".cursor/permissions.json"),
         forms.place.in_config_home(f"cursor/{name}", f".cursor/{name}"),
     )
     files = (*inside, *map(home.read, places))
@@ -96,6 +97,7 @@ def reach(
     said = form.by_mode(files, ("approvalMode",), modes, usual)
     for file in files:
         said = form.widened(said, file, file.texts("permissions", "allow"), _widened_by)
+        said = form.widened(said, file, file.texts("terminalAllowlist"), _any_with)
     known = ("permissions", "approvalMode", "sandbox")
     found = itertools.chain.from_iterable(
         form.misspelled_keys(file, (), known) for file in inside or files
@@ -103,10 +105,15 @@ def reach(
     return form.AgentReach(*said, (), found)
 
 
+def _any_with(command: str) -> str:
+    """Return what a command allows that any words may follow."""
+    return forms.reach.command_reach(f"{command.rstrip(' *')} *")
+
+
 def _widened_by(rule: str) -> str:
     """Return what a rule allows everywhere. `Shell(x)` allows x with any words."""
     tool, _, rest = rule.partition("(")
     what = rest.removesuffix(")")
     if tool == "Shell":
-        return forms.reach.command_reach(f"{what.replace(':', ' ').rstrip(' *')} *")
+        return _any_with(what.replace(":", " "))
     return "w" if tool == "Write" and what.strip("/~") in ("*", "**") else ""

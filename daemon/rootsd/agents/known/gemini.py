@@ -108,7 +108,7 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
     )
 
 
-SETTINGS = RUNS
+SETTINGS = (*RUNS, ".gemini/policies/auto-saved.toml")
 
 
 def reach(
