@@ -26,6 +26,7 @@ from rootsd.wall.git.session_record import EventKind, JournalEntry
 from rootsd.wall.kernel.root_news import ANSWER, NewsKind, RootTeller, SeenRoot, SeenRoots
 from rootsd.wall.session import git_inside
 from rootsd.wall.session.push_relay import PushRelay
+from rootsd.wall.session.relay_loop import without_users
 from rootsd.wall.session.relay_questions import NO, YES, Asked
 from support.polling import until
 
@@ -216,6 +217,16 @@ def test_the_report_has_hosts_questions_with_answers_and_refusals(
         (EventKind.USED, "forge.example"),
         (EventKind.REFUSED, "ssh  evil.example \x1b[2J"),
     ]
+
+
+def test_a_report_has_no_token(relayed: Relayed, api: SeenRoot) -> None:
+    relayed.password("protocol=https\nhost=else.example\nusername=ghp_token\nwwwauth[]=Basic\n")
+    [(kind, what)] = journal(relayed)
+    assert kind is EventKind.REFUSED
+    assert what == "credential protocol=https\nhost=else.example\nwwwauth[]=Basic\n"
+    question = b"May programs push as you by https://ann:to@ken@forge.example/x, git@forge:x?"
+    asked = b"May programs push as you by https://forge.example/x, git@forge:x?"
+    assert without_users(question) == asked
 
 
 _ATTACKS: dict[str, tuple[str, ...]] = {

@@ -67,6 +67,13 @@ class _Question(NamedTuple):
     do: Callable[[], None]
 
 
+def without_users(text: bytes) -> bytes:
+    """Leave out the users in URLs and in requests for passwords: many tokens are one."""
+    import re  # noqa: PLC0415 - no start
+
+    return re.sub(rb"(?<=://)[^/\s]*@|\n?(?:username|password)=[^\n]*", b"", text)
+
+
 class _Client:
     """A program inside with a request. `words` are empty until it has arrived.
 
@@ -359,14 +366,15 @@ class Relay:
     def _note(self, kind: str, what: bytes) -> None:
         from rootsd.wall.git.session_record import EventKind, note  # noqa: PLC0415 - no start
 
-        note(self._folder, EventKind[kind], what)
+        note(self._folder, EventKind[kind], without_users(what))
 
     def _refuse(self, client: _Client) -> None:
-        asked = safe_label(b" ".join(client.words), _MAX_SHOWN)
+        words = without_users(b" ".join(client.words))
+        asked = safe_label(words, _MAX_SHOWN)
         if asked not in self._refused and len(self._refused) < _MAX_KEPT:
             self._refused.append(asked)
             if len(self._refused) <= _MAX_NOTED:  # no flood hides what comes later
-                self._note("REFUSED", b" ".join(client.words)[:_MAX_SHOWN])
+                self._note("REFUSED", words[:_MAX_SHOWN])
             if len(self._refused) <= _MAX_REFUSED:
                 with suppress(OSError):
                     self._news.send(asked.encode() + b"\n")
