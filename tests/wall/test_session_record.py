@@ -379,6 +379,17 @@ def test_the_look_at_a_root_that_goes_away_delays_nothing(
     assert list(world.changed(world.main)) == ["a"]
 
 
+def test_a_root_that_comes_later_is_not_waited_for_as_long(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = []
+    monkeypatch.setattr(file_names, "_has_ended", lambda _, limit_ms: waited.append(limit_ms))
+    listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
+    listings.begin([os.fsencode(world.other)])
+    listings.wait()
+    assert waited == [60_000, 100]
+
+
 def test_a_root_that_somebody_removed_is_named(world: World) -> None:
     listings = begun(os.fsencode(world.walls / "agent" / "0"), world.main)
     shutil.rmtree(world.main)

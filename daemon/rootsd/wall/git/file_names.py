@@ -42,6 +42,7 @@ LATE = "/"
 """In front of the path of a folder that has changed since the start, or could not be listed."""
 _NAMES, _INCOMPLETE = CHANGES + b"/names/", b".new"
 _CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
+_MAX_DELAY_MS = 100  # of a root that comes later: a revoke would wait, too
 _MAX_WAIT_MS = 500  # only a root with some 100,000 files takes longer than the rest of a start
 _MAX_STEP_NS, _S = 10_000_000, 1_000_000_000
 _PART_OF_WATCHES = 64  # other programs of this user need some, too
@@ -100,7 +101,8 @@ class RootListings:
     def wait(self) -> None:
         """Wait a moment for the child of `begin`."""
         if self._awaited:
-            self._is_late |= not _has_ended(self._awaited, _MAX_WAIT_MS)
+            limit_ms = _MAX_WAIT_MS if self._last == 1 else _MAX_DELAY_MS
+            self._is_late |= not _has_ended(self._awaited, limit_ms)
             self._awaited = 0
 
     def end_early(self, root: bytes, place: bytes | None) -> None:
