@@ -492,7 +492,7 @@ def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
 
 
 def _processes_in_other_namespaces(front: int) -> list[int]:
-    """Return the descendants of a process; each name in /proc is read once."""
+    """Return the descendants of a process that run; each name in /proc is read once."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -500,7 +500,9 @@ def _processes_in_other_namespaces(front: int) -> list[int]:
                 status = Path(f"/proc/{name}/stat").read_text()
             except OSError:
                 continue
-            parents[int(name)] = int(status.rpartition(")")[2].split()[1])
+            state, parent = status.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(name)] = int(parent)
     found = {front}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more

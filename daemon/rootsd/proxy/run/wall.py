@@ -192,7 +192,7 @@ class ServerWall(ServerSandbox):
 
     def _wanted(self) -> tuple[ConfinedRoot, ...]:
         """Return the roots that the kernel must show."""
-        return tuple(self._wall.view.with_hidden(root) for root in self._view)
+        return self._wall.view.masked(self._view)
 
     def _tell(self) -> None:
         """Tell the owner the state. It answers all queries once it is settled."""

@@ -40,23 +40,18 @@ class Engine(ABC):
 
         It calls `leave` to close what only its owner may hold.
         """
-        return WaitingWarden(partial(self._be_warden, os.getpid(), leave, follow))
+        owner = os.getpid()
 
-    def _be_warden(
-        self,
-        owner: int,
-        leave: Callable[[], object],
-        follow: FollowRoots | None,
-        channel: socket.socket,
-        alive: int,
-    ) -> NoReturn:
-        leave()
-        from rootsd.wall.kernel.warden_loop import be_warden  # noqa: PLC0415
+        def be_warden(channel: socket.socket, alive: int) -> NoReturn:
+            leave()
+            from rootsd.wall.kernel import warden_loop  # noqa: PLC0415
 
-        make_view = self._load_view(owner)
-        gc.freeze()  # see `rootsd.__main__`
-        gc.enable()
-        be_warden(make_view, follow, channel, alive)
+            make_view = self._load_view(owner)
+            gc.freeze()  # see `rootsd.__main__`
+            gc.enable()
+            warden_loop.be_warden(make_view, follow, channel, alive)
+
+        return WaitingWarden(be_warden)
 
     @abstractmethod
     def _load_view(self, owner: int) -> MakeView:

@@ -20,7 +20,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -44,7 +43,8 @@ GIVEN, TREE = b"/given", b"/tree"
 """The folders, in that of a wall, with the files that a person gives, and with the mounts."""
 VIEW = b"/view"
 """The folder in `TREE` that is the root folder of the programs."""
-_MAX_GATES = 2
+_MAX_FDS = 2
+"""How many descriptors come with the first line of each side."""
 _CHUNK = 1 << 16
 
 
@@ -66,17 +66,11 @@ class WardenSettings(NamedTuple):
     has_new_worktrees: bool = False
 
 
-class WardenFile(Enum):
-    """A descriptor that a warden gets at its start."""
-
-    LOCK = "lock"
-    """The warden holds it until it has done all work."""
-    LISTENER = "listener"
-    """It leads to who must know the roots: see `root_news`."""
-
-
 class WardenStart(NamedTuple):
-    """The line with which a warden starts. Descriptors come with it, in the order of `files`.
+    """The line with which a warden starts. The lock and the listener come with it.
+
+    The warden holds the lock until it has done all work. The listener leads to who must know the
+    roots: see `root_news`. Tests leave out both.
 
     A warden that follows a feed gets neither roots nor denied folders, but another line.
     """
@@ -84,7 +78,6 @@ class WardenStart(NamedTuple):
     settings: WardenSettings
     roots: tuple[ConfinedRoot, ...] = ()
     denied: frozenset[bytes] = frozenset()
-    files: tuple[WardenFile, ...] = ()
 
 
 class WardenStarted(NamedTuple):
@@ -208,23 +201,23 @@ class WaitingWarden:
     def start(
         self,
         start: WardenStart,
-        files: Mapping[WardenFile, int] = MappingProxyType({}),
+        fds: Sequence[int] = (),
         serve_until: ServeUntil | None = None,
         followed: tuple[tuple[Any, ...], int] | None = None,
     ) -> Warden:
-        """Start the warden with `files`, and return when it is ready. Raises WallSetupFailed.
+        """Start the warden with `fds`, and return when it is ready. Raises WallSetupFailed.
 
         `followed` is the line for what it follows, and the descriptor that comes with the line.
         """
         since = time.time()
         self._is_started = True
         with suppress(OSError):  # it has ended, and may say why
-            send_line(self._channel, start._replace(files=tuple(files)), [*files.values()])
+            send_line(self._channel, start, fds)
             if followed is not None:
                 send_line(self._channel, followed[0], [followed[1]])
         if serve_until is not None:
             serve_until(self._channel)
-        line, gates = receive_line(self._channel, _MAX_GATES)
+        line, gates = receive_line(self._channel)
         answer = from_line(WardenStarted, line or b"{}")
         if answer.first is None:
             self._is_started = False
@@ -304,11 +297,11 @@ def send_line(channel: socket.socket, record: tuple[Any, ...], fds: Sequence[int
     channel.sendall(line[sent:])
 
 
-def receive_line(channel: socket.socket, max_fds: int) -> tuple[bytes, list[int]]:
+def receive_line(channel: socket.socket) -> tuple[bytes, list[int]]:
     """Wait for a line with descriptors. At the end of the channel, it is empty."""
     with suppress(ConnectionResetError):
         # The descriptors come with the first byte. Another line may follow.
-        line, fds, _, _ = socket.recv_fds(channel, 1, max_fds, socket.MSG_CMSG_CLOEXEC)
+        line, fds, _, _ = socket.recv_fds(channel, 1, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
         while line and not line.endswith(b"\n"):
             more = channel.recv(_CHUNK, socket.MSG_PEEK)
             line = more and line + channel.recv(more.find(b"\n") + 1 or len(more))

@@ -49,7 +49,6 @@ from rootsd.wall.kernel.root_news import RootTeller
 from rootsd.wall.kernel.warden import (
     GIVEN,
     WardenEnded,
-    WardenFile,
     WardenSettings,
     WardenStart,
     WardenStarted,
@@ -170,17 +169,17 @@ def be_warden(
 
     `follow` is called with what the owner sends. Without it, the owner gives orders.
     """
-    line, fds = receive_line(channel, len(WardenFile))
+    line, fds = receive_line(channel)
     if not line:
         os._exit(0)  # the owner gave up
     start = from_line(WardenStart, line)
-    files = dict(zip(start.files, fds, strict=True))
+    lock, listener = (*fds, -1, -1)[:2]
     settings = start.settings
     view = make_view(settings)
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel, settings, files.get(WardenFile.LISTENER))
+    loop = _WardenLoop(view, channel, settings, listener)
     _forget_given(settings.folder)  # those of a warden that was killed
     try:
         source = FollowedRoots(start.roots, start.denied)
@@ -205,8 +204,8 @@ def be_warden(
     finally:
         _forget_given(settings.folder)
         view.close()
-    if WardenFile.LOCK in files:
-        os.close(files[WardenFile.LOCK])
+    if lock >= 0:
+        os.close(lock)
     with suppress(OSError):
         channel.sendall(b"\n")  # after a line that the owner did not take as a whole
         send_line(channel, ended)
@@ -242,13 +241,13 @@ class _WardenLoop:
         view: EnforcedView,
         channel: socket.socket,
         settings: WardenSettings,
-        listener: int | None,
+        listener: int,
     ) -> None:
         self._worktrees = NewWorktrees(settings.folder) if settings.has_new_worktrees else None
         self._view = view
         self._given = settings.folder + GIVEN
         self._changes = SessionChanges(settings.folder, settings.protection)
-        self._teller = RootTeller(None if listener is None else socket.socket(fileno=listener))
+        self._teller = RootTeller(None if listener < 0 else socket.socket(fileno=listener))
         self._channel = channel
         self._feed: WardenFeed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}

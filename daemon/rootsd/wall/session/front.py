@@ -84,7 +84,7 @@ def confine(
     view = kind.compose(options, subscription, extra).without_denied(denied)
     if start is not None:
         view = view.with_start(start.path)
-    roots = tuple(view.with_hidden(root) for root in subscription.roots)
+    roots = view.masked(subscription.roots)
     if Opening.SHOW in options.flags:
         _show(kind, view, roots, denied)
         return Exit.OK

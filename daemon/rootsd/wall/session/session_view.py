@@ -131,9 +131,9 @@ class ComposedView(NamedTuple):
             ),
         )
 
-    def with_hidden(self, root: ConfinedRoot) -> ConfinedRoot:
-        """Return `root` with the paths that `--hide` names masked in it."""
-        return root.with_masks(self.hidden)
+    def masked(self, roots: Iterable[ConfinedRoot]) -> tuple[ConfinedRoot, ...]:
+        """Return `roots` with the paths that `--hide` names masked in them."""
+        return tuple(root.with_masks(self.hidden) for root in roots)
 
 
 def compose(

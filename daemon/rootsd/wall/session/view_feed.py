@@ -189,7 +189,7 @@ def follow_heard(params: Mapping[str, object], channel: socket.socket) -> Follow
     """Take over the connection of a front in its warden, which sends `HeardRoots`."""
     from rootsd.wall.kernel.warden_loop import FollowedRoots, WardenFeed  # noqa: PLC0415
 
-    line, (connection,) = receive_line(channel, 1)
+    line, (connection,) = receive_line(channel)
     own = from_line(HeardRoots, line)
     feed = Feed(params)  # it starts no daemon, which would run inside the warden's namespaces
     feed.adopt(socket.socket(fileno=connection), own.heard)

@@ -30,7 +30,6 @@ from rootsd.wall.kernel.warden import (
     WaitingWarden,
     WallSetupFailed,
     Warden,
-    WardenFile,
     WardenSettings,
     WardenStart,
 )
@@ -137,10 +136,10 @@ def start_warden(
 ) -> Warden:
     """Start a warden in a folder that `claim_folder` returned. Raises CannotConfine."""
     entries = view.entries
-    files = {WardenFile.LOCK: folder.lock}
+    fds = [folder.lock]
     if relay is not None:
         entries = (*entries, *relay.entries)
-        files[WardenFile.LISTENER] = relay.listener.fileno()
+        fds.append(relay.listener.fileno())
     followed = None
     if given.feed is not None and given.feed.link.connection is not None:
         followed = view.heard(given.feed), given.feed.link.connection.fileno()
@@ -159,7 +158,7 @@ def start_warden(
             if relay is not None:
                 relay.find_until(channel)
 
-        return waiting.start(start, files, serve_until, followed)
+        return waiting.start(start, fds, serve_until, followed)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
     finally:
@@ -267,7 +266,7 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
         subscription = answered(begun.feed)
         denied = subscription.view.denied
         view = kind.compose(options, subscription).without_denied(denied)
-        roots = tuple(view.with_hidden(root) for root in subscription.roots)
+        roots = view.masked(subscription.roots)
         kind.check(options, view)
         folder = claim_folder(options.label)
         relay = relay_for(view, folder.path, ())
