@@ -6,7 +6,6 @@ sandbox of the kernel makes that a limit. `rootsd exposure` prints it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -21,6 +20,7 @@ from msgspec import Struct, field
 from rootsd.agents.forms.client import JSON, TOML
 from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.core.labels import first_of, safe_label
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.secret_names import secret_part
 from rootsd.disk.reader import CONFIG_CAP
 from rootsd.settings.formats import KeyPath, SettingsFormat
@@ -261,8 +261,8 @@ def by_default(extent: Extent, reason: str) -> ExposedAccess:
 def from_variable(name: str, text: str, keys: tuple[str, ...]) -> SettingsText:
     """Return the settings in JSON that a variable has: the value at `keys`."""
     try:
-        values: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        values: Any = parse_json(text)
+    except Unparsable:
         values = None
     for key in reversed(keys):
         values = {key: values}
