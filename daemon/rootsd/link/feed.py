@@ -97,6 +97,15 @@ class Feed:
         """Connect again, because a message of this daemon cannot be understood."""
         self._hang_up(useful=False)
 
+    def connection(self) -> socket.socket:
+        """Return the connection, for another process. If it was lost, return one at its end."""
+        if self.link.connection is None:
+            ended, other = socket.socketpair()
+            other.close()
+            self.link.adopt(ended)
+        assert self.link.connection is not None
+        return self.link.connection
+
     def adopt(self, connection: socket.socket, heard: bytes) -> None:
         """Take over a connection on which the daemon has sent what another process `heard`."""
         self.link.adopt(connection)

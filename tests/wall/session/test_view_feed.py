@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,13 +17,16 @@ from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.wall import WallUse
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.warden import send_line
 from rootsd.wall.session import view_feed
 from rootsd.wall.session.view_feed import (
     FollowedView,
+    HeardRoots,
     UnknownRoot,
     ViewFeed,
     answered,
     ask,
+    follow_heard,
     follow_params,
 )
 from rootsd.wire import feed
@@ -143,6 +147,33 @@ def test_what_arrives_with_the_first_view_is_kept_for_who_follows_the_feed(
     assert isinstance(changed, Changed)
     subscription.view.take(changed.change)
     assert subscription.roots == (API,)
+
+
+def test_a_warden_takes_over_the_roots_of_a_daemon_that_has_ended(
+    publisher: RootsPublisher,
+) -> None:
+    publisher.publish(API)
+    params = follow_params(Hello(client="a test"), {}, WallUse.PROGRAM)
+    asked = ask(params)
+    with publisher.reported:
+        assert publisher.reported.wait_for(lambda: publisher.requests, _HANG_GUARD_MS / 1000)
+    publisher.close()
+    front = answered(asked).feed
+    assert front.link.connection is None
+    heard = HeardRoots(bytes(front.heard or b""), frozenset(), network=True, stays_open=())
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        send_line(ours, heard, [front.connection().fileno()])
+        front.close()
+        followed = follow_heard(params, theirs)
+    assert followed.roots == [API]
+    assert followed.make_feed is not None
+    programs = ProgramPause(0, lambda _: None)
+    feed = followed.make_feed(lambda *_: None, programs, lambda *_: "")
+    feed.attend()
+    assert isinstance(feed, ViewFeed)
+    assert feed.is_away, "it waits for the next daemon"
+    feed.close()
 
 
 def test_changes_add_up_to_the_view_sorted_by_name() -> None:

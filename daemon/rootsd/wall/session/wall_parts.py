@@ -141,8 +141,8 @@ def start_warden(
         entries = (*entries, *relay.entries)
         fds.append(relay.listener.fileno())
     followed = None
-    if given.feed is not None and given.feed.link.connection is not None:
-        followed = view.heard(given.feed), given.feed.link.connection.fileno()
+    if given.feed is not None:  # the warden waits for the line, also if the daemon has just ended
+        followed = view.heard(given.feed), given.feed.connection().fileno()
     try:
         if view.has_new_worktrees:
             entries = (*entries, *worktree_entries(folder.path))
