@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import os
 import re
 import select
@@ -44,12 +45,16 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_wall(tmp_path: Path, home: Path) -> Iterator[MakeWall]:
+    slots = itertools.count()  # a warden may still end when the next wall starts
+
     with ExitStack() as walls:
 
-        def make(name: str = "name", *weaknesses: Weakness, slot: int = 0) -> Wall:
+        def make(name: str = "name", *weaknesses: Weakness) -> Wall:
             folder = tmp_path / "walls" / name
-            wall = Wall(folder / str(slot), home, kept=folder / "kept", weaknesses=weaknesses)
-            return walls.enter_context(wall)
+            slot = folder / str(next(slots))
+            return walls.enter_context(
+                Wall(slot, home, kept=folder / "kept", weaknesses=weaknesses)
+            )
 
         yield make
 
@@ -92,7 +97,7 @@ def test_what_a_program_installs_the_next_one_of_its_name_has_and_nobody_else(
         for name in INSTALLED:
             write(first, home / name)
     assert files_in(home) == before
-    with make_wall(slot=1) as second, make_wall("other") as other:
+    with make_wall() as second, make_wall("other") as other:
         assert {content(second, home / name) for name in INSTALLED} == {"inside"}
         assert content(second, home / ".cache/pip/a") == "outside"
         assert content(other, home / ".local/bin/tool") == "outside"
@@ -107,11 +112,11 @@ def test_the_cache_of_a_browser_is_not_shown(home: Path, make_wall: MakeWall) ->
 def test_programs_of_one_name_at_once_share_what_they_install(
     home: Path, make_wall: MakeWall
 ) -> None:
-    first, second = make_wall(), make_wall(slot=1)
+    first, second = make_wall(), make_wall()
     write(first, home / ".local/bin/one")
     assert content(second, home / ".local/bin/one") == "inside"
     first.close()
-    third = make_wall(slot=2)  # only the second one has the mounts now
+    third = make_wall()  # only the second one has the mounts now
     write(second, home / ".local/bin/two")
     assert content(third, home / ".local/bin/two") == "inside"
     second.close()
@@ -127,11 +132,11 @@ def test_if_another_program_of_the_name_does_not_answer_changes_are_not_kept(
     first = make_wall()
     os.kill(first.warden_pid, signal.SIGSTOP)
     try:
-        with make_wall(slot=1) as second:
+        with make_wall() as second:
             write(second, home / ".local/bin/new")
             assert content(second, home / ".local/bin/tool") == "outside"
             os.kill(first.warden_pid, signal.SIGCONT)
-            third = make_wall(slot=2)  # the first one answers now
+            third = make_wall()  # the first one answers now
             assert content(third, home / ".local/bin/new") == "ENOENT"
             write(third, home / ".local/bin/newer")
     finally:
@@ -162,7 +167,7 @@ def test_if_another_program_of_the_name_ends_when_it_is_asked_changes_are_kept(
         with make_wall() as first:
             write(first, home / ".local/bin/new")
         end.join()
-    assert content(make_wall(slot=1), home / ".local/bin/new") == "inside"
+    assert content(make_wall(), home / ".local/bin/new") == "inside"
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "var/tmp"])
@@ -187,7 +192,8 @@ def test_what_a_killed_program_left_is_removed_at_the_next_start(
     os.kill(wall.warden_pid, signal.SIGKILL)
     wall.close()
     assert list((tmp_path / "walls").rglob("new"))
-    with make_wall() as next_one:
+    name = tmp_path / "walls/name"
+    with Wall(name / "0", home, kept=name / "kept") as next_one:
         assert content(next_one, home / "new") == "ENOENT"
         assert not list((tmp_path / "walls").rglob("new"))
 
