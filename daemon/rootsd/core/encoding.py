@@ -113,7 +113,7 @@ def from_ns(nanoseconds: int) -> datetime:
         raise BadRecord(f"{nanoseconds} is not a time") from error
 
 
-class _Codec(NamedTuple):
+class _KeptForm(NamedTuple):
     """How values of a type are written and read. `decode` also gets the key, for its errors."""
 
     encode: Callable[[Any], Any]
@@ -125,13 +125,13 @@ class _Field(NamedTuple):
 
     name: str
     key: str
-    codec: _Codec
+    codec: _KeptForm
     omitted: object
     absent: object
 
 
 @cache
-def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
+def _codec(hint: Any) -> _KeptForm:  # noqa: ANN401 - any annotation
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         [inner] = [each for each in args if each is not NoneType]
@@ -141,8 +141,8 @@ def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
     if hint in _PLAIN:
         return _PLAIN[hint]
     if issubclass(hint, Enum):
-        return _Codec(lambda member: member.value, lambda value, key: _member(hint, value, key))
-    return _Codec(_encode_object, lambda value, key: _decode_object(hint, value, key, {}))
+        return _KeptForm(lambda member: member.value, lambda value, key: _member(hint, value, key))
+    return _KeptForm(_encode_object, lambda value, key: _decode_object(hint, value, key, {}))
 
 
 def _encode_object(value: Struct) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _shared_bytes(value: bytes) -> bytes:
     return value
 
 
-def _list(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
+def _list(item: _KeptForm, container: Callable[[Any], Any]) -> _KeptForm:
     arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
 
     def decode_each(value: object, key: str) -> object:
@@ -200,7 +200,7 @@ def _list(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
             raise BadRecord(f"{key} is not a list")
         return container(item.decode(each, key) for each in value)
 
-    return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode_each)
+    return _KeptForm(lambda values: [item.encode(each) for each in arranged(values)], decode_each)
 
 
 def _member(enum: type[Enum], value: object, key: str) -> Enum:
@@ -234,14 +234,14 @@ def _number(value: object, key: str) -> int:
     return value
 
 
-_PLAIN: dict[Any, _Codec] = {
-    bool: _Codec(int, lambda value, key: bool(_number(value, key))),
-    bytes: _Codec(bytes.hex, _from_hex),
-    datetime: _Codec(to_ns, lambda value, key: from_ns(_number(value, key))),
-    int: _Codec(int, _number),
-    str: _Codec(str, _string),
+_PLAIN: dict[Any, _KeptForm] = {
+    bool: _KeptForm(int, lambda value, key: bool(_number(value, key))),
+    bytes: _KeptForm(bytes.hex, _from_hex),
+    datetime: _KeptForm(to_ns, lambda value, key: from_ns(_number(value, key))),
+    int: _KeptForm(int, _number),
+    str: _KeptForm(str, _string),
 }
-_FILE_SYSTEM = _Codec(bytes.hex, lambda value, key: _shared_bytes(_from_hex(value, key)))
+_FILE_SYSTEM = _KeptForm(bytes.hex, lambda value, key: _shared_bytes(_from_hex(value, key)))
 _MAKERS: dict[Any, Callable[..., Any]] = {Actor: lru_cache(maxsize=_INTERNED_VALUES)(Actor)}
 
 _FINGERPRINT_LENGTH = 32
