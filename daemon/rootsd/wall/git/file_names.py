@@ -136,6 +136,9 @@ class RootListings:
             return conclude_record(self._folder, self._changes(places), runs, end)
         finally:
             self._forget()
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
 
     def _changes(self, places: Mapping[bytes, bytes | None]) -> Iterator[ChangedRoot]:
         from rootsd.wall.git.file_changes import ChangedRoot, find_changes, root_of  # noqa: PLC0415 - no start

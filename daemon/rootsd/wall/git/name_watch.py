@@ -123,6 +123,12 @@ class NameWatch:
                     found[root].update(names[each] for each in (name, ANY_NAME) if each in names)
         return {root: names for root, names in found.items() if names}
 
+    def close(self) -> None:
+        """Give the instance back. A user has few of them."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
     def _events(self) -> Iterator[tuple[int, int, bytes]]:
         try:
             data = os.read(self.fd, _BUFFER)
