@@ -236,7 +236,7 @@ def _is_no_hook(name: str) -> bool:
 
 
 def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
-    """Return the notification that files have changed, by a program or by whoever."""
+    """Return the notification that files have changed, and name the program if it is known."""
     shown = first_of([safe_label(name, _TEXT_LIMIT) for name in names], _MAX_LINES)
     if not program:
         line = f"changed since you approved: {shown}; rootsd review --changed"

@@ -87,7 +87,7 @@ class PushRelay:
             self._relay.take_news()
 
     def interest(self) -> tuple[int, ...]:
-        """Return the descriptors of which one is readable when the process must start."""
+        """Return descriptors. Start the process as soon as one of them is readable."""
         return () if self._is_started else (self._clients.fileno(), self._news.fileno())
 
     def start(self) -> None:
