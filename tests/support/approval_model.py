@@ -118,11 +118,14 @@ class ApprovalModel:
         self.doubted = set(self.known)
 
     def settle(self) -> None:
-        """Apply the rules, then inheritance, to the projects that no person decided about."""
+        """Apply the rules, then inheritance, to the projects that no person decided about.
+
+        A rule also approves a project that holds a denied one: it is withheld, not refused.
+        """
         for path, folder in sorted(self.folders.items(), key=lambda item: item[1].main or b""):
             fit = folder.here and folder.whole and folder.safe and folder.seen != 0
             free = path not in self.never and not self.denied(path) and folder.word is None
-            if not (fit and free) or self.approved(path) or self.holds_denied(path):
+            if not (fit and free) or self.approved_apart_from_inside(path):
                 continue
             if self.ruled(path, approve=True):
                 folder.vouched_since = self.since(path)

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from support.git_project import Project
-from support.polling import until
 
 USER, PASSWORD = "ann", "pass"
 GITHUB_TOKEN = "the-token"  # noqa: S105  # of a fake
@@ -82,9 +81,10 @@ def ssh_host(folder: Path, public_key: str, *settings: str) -> Iterator[tuple[in
 def ssh_agent(folder: Path, key: Path) -> Iterator[str]:
     """A running ssh-agent with one key. Yields the path of its socket."""
     address = str(folder / "agent")
-    with subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.DEVNULL) as agent:
+    with subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
         try:
-            until(lambda: os.path.exists(address))
+            assert agent.stdout.readline(), "it names its socket as soon as it listens"
             environment = {**os.environ, "SSH_AUTH_SOCK": address}
             subprocess.run(["ssh-add", "-q", key], env=environment, check=True)
             yield address
