@@ -42,7 +42,7 @@ from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.store.store import Store
-from rootsd.wall.git.session_reports import LeftBehind
+from rootsd.wall.git.left_behind_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,

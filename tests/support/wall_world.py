@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.wall.git.session_report import SessionReport
-from rootsd.wall.git.session_reports import read_reports, running_findings
+from rootsd.wall.git.left_behind import LeftBehindReport
+from rootsd.wall.git.left_behind_reports import read_reports, running_findings
 from support.polling import until
 from support.repositories import make_repository
 from support.walls import Wall, root_at
@@ -30,13 +30,13 @@ class WallWorld:
         ]
         return Wall(self.slot, self.home, found, **options)
 
-    def end(self, wall: Wall) -> list[SessionReport]:
+    def end(self, wall: Wall) -> list[LeftBehindReport]:
         """End a wall, wait until its warden has made the report, and return all reports."""
         wall.close()
         until(lambda: not (self.slot / "changes" / "start.json").exists())
         return self.reports()
 
-    def reports(self) -> list[SessionReport]:
+    def reports(self) -> list[LeftBehindReport]:
         return read_reports(bytes(self.walls))
 
     def running_findings(self) -> list[str]:

@@ -13,9 +13,9 @@ import pytest
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git import named_files, system_git
 from rootsd.wall.git.facts import FactKind, find_facts
+from rootsd.wall.git.left_behind import LeftBehindReport
+from rootsd.wall.git.left_behind_reports import conclude_killed, read_reports
 from rootsd.wall.git.named_files import named_by_git
-from rootsd.wall.git.session_report import SessionReport
-from rootsd.wall.git.session_reports import conclude_killed, read_reports
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository
@@ -269,12 +269,12 @@ class World:
             self.shell(self.places / f"n{number}", LAYOUTS[name].run)
         return {names[int(mark.name)] for mark in self.marks.iterdir()}
 
-    def end(self, wall: Wall) -> list[SessionReport]:
+    def end(self, wall: Wall) -> list[LeftBehindReport]:
         wall.close()
         until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
         return self.reports()
 
-    def reports(self) -> list[SessionReport]:
+    def reports(self) -> list[LeftBehindReport]:
         return read_reports(os.fsencode(self.walls))
 
 

@@ -13,9 +13,9 @@ import pytest
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.wall import WallEngine
 from rootsd.wall.git.facts import Fact, FactKind
+from rootsd.wall.git.left_behind import LeftBehindReport
+from rootsd.wall.git.left_behind_reports import conclude_killed, left_behind
 from rootsd.wall.git.private_worktrees import find_private_worktrees, flat_name, names_lost
-from rootsd.wall.git.session_report import SessionReport
-from rootsd.wall.git.session_reports import conclude_killed, left_behind
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.kept_names import kept_names, remove_kept, remove_left
 from support.polling import until
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.needs("wall")]
 class World(WallWorld):
     """A repository as a root, and what is kept of private folders."""
 
-    def end(self, wall: Wall) -> list[SessionReport]:
+    def end(self, wall: Wall) -> list[LeftBehindReport]:
         reports = super().end(wall)
         until(lambda: not [*self.slot.glob("run-*")])
         return reports

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.wall.git.facts import FactKind
-from rootsd.wall.git.session_report import SessionEnd
-from rootsd.wall.git.session_reports import conclude_killed, put_back
+from rootsd.wall.git.left_behind import SessionEnd
+from rootsd.wall.git.left_behind_reports import conclude_killed, put_back
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, git_output, make_repository

@@ -19,9 +19,9 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wall.git import file_changes, file_names, session_record
 from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
 from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings, is_since
+from rootsd.wall.git.left_behind import SessionEnd
+from rootsd.wall.git.left_behind_reports import conclude_killed
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
-from rootsd.wall.git.session_report import SessionEnd
-from rootsd.wall.git.session_reports import conclude_killed
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.repositories import git, make_repository

@@ -24,11 +24,8 @@ from rootsd.places.base_folders import WALLS
 from rootsd.wall.git import facts, tool_files
 from rootsd.wall.git.facts import Fact, FactKind, find_facts
 from rootsd.wall.git.kept_contents import keep_contents, kept_content
-from rootsd.wall.git.named_files import named_by_git
-from rootsd.wall.git.protected import find_protected
-from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import SessionEnd, SessionReport
-from rootsd.wall.git.session_reports import (
+from rootsd.wall.git.left_behind import LeftBehindReport, SessionEnd
+from rootsd.wall.git.left_behind_reports import (
     ToolFileChange,
     changed_files,
     conclude_killed,
@@ -37,6 +34,9 @@ from rootsd.wall.git.session_reports import (
     running_findings,
     running_reports,
 )
+from rootsd.wall.git.named_files import named_by_git
+from rootsd.wall.git.protected import find_protected
+from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.taken_away import still_holds
 from rootsd.wall.git.tool_files import fingerprint, tool_files_that_git_tracks, tool_names
 from rootsd.wall.system_calls import closing, open_path
@@ -117,14 +117,14 @@ class World:
     def walls(self) -> bytes:
         return bytes(self.state) + WALLS
 
-    def end(self, wall: Wall) -> list[SessionReport]:
+    def end(self, wall: Wall) -> list[LeftBehindReport]:
         """End a wall, and return the reports."""
         wall.close()
         start = Path(os.fsdecode(self.walls)) / "agent" / "0" / "changes" / "start.json"
         until(lambda: not start.exists())
         return read_reports(self.walls)
 
-    def changed(self, reports: list[SessionReport]) -> dict[str, tuple[bytes | None, ...]]:
+    def changed(self, reports: list[LeftBehindReport]) -> dict[str, tuple[bytes | None, ...]]:
         """Return the contents before and now of the changed files, by their names."""
         return {
             os.path.relpath(os.fsdecode(each.path), self.main): (each.before, each.after)

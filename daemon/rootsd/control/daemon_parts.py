@@ -15,7 +15,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.exclusion import Exclusion
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, PublishedRoot
-from rootsd.wall.git.session_reports import LeftBehind
+from rootsd.wall.git.left_behind_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,

@@ -21,7 +21,7 @@ from rootsd.state.backups import BackupScheduler
 from rootsd.state.recovery_notice import RecoveryNotice
 from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.sync.record import SyncRecord
-from rootsd.wall.git.session_reports import LeftBehind, left_behind
+from rootsd.wall.git.left_behind_reports import LeftBehind, left_behind
 from rootsd.wall.kernel.daemon_rights import Confinement
 from rootsd.wire.daemon import (
     ConfigStatus,

@@ -14,10 +14,10 @@ import pytest
 
 from rootsd import __main__, hook
 from rootsd.core.errors import Exit
+from rootsd.wall.git.left_behind import SessionEnd
+from rootsd.wall.git.left_behind_reports import read_reports
 from rootsd.wall.git.report_files import has_reports
 from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import SessionEnd
-from rootsd.wall.git.session_reports import read_reports
 from rootsd.wall.session.unreviewed import find_unreviewed
 from support.fake_daemon import FakeDaemon
 from support.repositories import git

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFile
+from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.session_record import (
     EventKind,
     SessionRecord,
@@ -18,7 +19,6 @@ from rootsd.wall.git.session_record import (
     note,
     records,
 )
-from rootsd.wall.git.session_report import SessionEnd
 from support.fake_daemon import FakeDaemon
 from support.terminal import Shell
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rootsd.core.errors import ErrorCode
+from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import SessionEnd
 from support.fake_daemon import FakeDaemon, Objection, an_item
 from support.terminal import Shell
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import SessionEnd
 from support.agent_programs import (
     AgentProgram,
     ClaudeCode,

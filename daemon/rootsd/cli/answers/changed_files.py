@@ -17,7 +17,7 @@ from rootsd.core.errors import Exit
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import text_of
 from rootsd.places.base_folders import WALLS
-from rootsd.wall.git.session_reports import (
+from rootsd.wall.git.left_behind_reports import (
     ToolFileChange,
     changed_files,
     mark_seen,

@@ -17,9 +17,9 @@ from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.file_changes import ChangedRoot, GitView
+from rootsd.wall.git.left_behind import SessionEnd
+from rootsd.wall.git.left_behind_reports import conclude_killed
 from rootsd.wall.git.session_record import EventKind, SessionEvent, SessionRecord, records
-from rootsd.wall.git.session_report import SessionEnd
-from rootsd.wall.git.session_reports import conclude_killed
 from rootsd.wire.guard import LogItem, LogQuery
 
 _SEARCHED = 1000

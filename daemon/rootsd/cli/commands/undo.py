@@ -22,7 +22,7 @@ from rootsd.core.model import ActorKind
 from rootsd.wire.guard import LogQuery, UndoRequest, UndoResult
 
 if TYPE_CHECKING:
-    from rootsd.wall.git.session_report import SessionReport
+    from rootsd.wall.git.left_behind import LeftBehindReport
 
 SECTION = "Decide"
 
@@ -92,13 +92,13 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     return Exit.OK
 
 
-def _newest_report(invocation: Invocation) -> SessionReport | None:
+def _newest_report(invocation: Invocation) -> LeftBehindReport | None:
     """Return the report about what was taken away that is newer than the last command, if any.
 
     Raises RootsdError.
     """
     from rootsd.places.base_folders import WALLS
-    from rootsd.wall.git.session_reports import read_reports
+    from rootsd.wall.git.left_behind_reports import read_reports
 
     reports = [each for each in read_reports(invocation.places.state + WALLS) if each.removed]
     if not reports:
@@ -125,9 +125,9 @@ def _given_at(event: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(event["at"]).timestamp()
 
 
-def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -> None:
+def _put_back(invocation: Invocation, report: LeftBehindReport, *, dry_run: bool) -> None:
     """Put back what a report took away, and print it. Raises RootsdError."""
-    from rootsd.wall.git.session_reports import put_back
+    from rootsd.wall.git.left_behind_reports import put_back
 
     made = report.removed
     if not dry_run:

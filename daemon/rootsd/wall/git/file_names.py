@@ -33,7 +33,7 @@ from rootsd.wall.system_calls import close_from, closing, open_below, open_path
 
 if TYPE_CHECKING:
     from rootsd.wall.git.file_changes import ChangedRoot
-    from rootsd.wall.git.session_report import SessionEnd
+    from rootsd.wall.git.left_behind import SessionEnd
 
 INDEX = b".index"
 """Added to the name of a listing: a copy of what git tracked then."""

@@ -28,14 +28,14 @@ from rootsd.wall.git import private_worktrees
 from rootsd.wall.git.facts import OF_SETTINGS, Fact, FactKind, RootFacts, find_facts
 from rootsd.wall.git.file_names import RootListings
 from rootsd.wall.git.kept_contents import keep_contents
-from rootsd.wall.git.named_files import NamedFiles, named_by_git
-from rootsd.wall.git.session_peers import FolderId, Peers, SessionState, note_end
-from rootsd.wall.git.session_report import (
+from rootsd.wall.git.left_behind import (
     Finding,
+    LeftBehindReport,
     SessionEnd,
-    SessionReport,
     forget_unused_contents,
 )
+from rootsd.wall.git.named_files import NamedFiles, named_by_git
+from rootsd.wall.git.session_peers import FolderId, Peers, SessionState, note_end
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.taken_away import is_removable, make_link, still_holds, take_away
 from rootsd.wall.git.tool_files import RUN_BY_HOOKS
@@ -160,11 +160,11 @@ class SessionBaseline:
         names = (os.path.relpath(fact.path, folder) for fact, folder in pairs)
         return tuple(map(text_of, names))
 
-    def report_now(self) -> SessionReport:
+    def report_now(self) -> LeftBehindReport:
         """Return what the session is known to have made so far, as a report that is not saved."""
         return self._report([each for each in self._found if still_holds(each)], SessionEnd.KILLED)
 
-    def conclude(self, end: SessionEnd) -> SessionReport | None:
+    def conclude(self, end: SessionEnd) -> LeftBehindReport | None:
         """Look at all roots again, and make the report. Return None if nothing was changed.
 
         Raises OSError.
@@ -212,7 +212,7 @@ class SessionBaseline:
             for folder in private_worktrees.private_folders(self._folder):
                 os.rename(folder, new + folder[len(old) :])
 
-    def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
+    def _report(self, facts: Iterable[Fact], end: SessionEnd) -> LeftBehindReport:
         """Return the report about facts, with those as removed that `_take_away` will take.
 
         What git runs comes first, because a person commits without looking.
@@ -229,9 +229,9 @@ class SessionBaseline:
             )
             for number, (each, others) in enumerate(zip(facts, self.others_at(facts), strict=True))
         )
-        return SessionReport(file, program_of(self._folder), time.time(), end, findings)
+        return LeftBehindReport(file, program_of(self._folder), time.time(), end, findings)
 
-    def _take_away(self, report: SessionReport) -> SessionReport:
+    def _take_away(self, report: LeftBehindReport) -> LeftBehindReport:
         """Take away what the report says, and return the report about what is gone."""
         replace_record(report.file, report)  # first, so that none is lost
         gone = {each for each in report.removed if take_away(each, report.place_of(each))}

@@ -22,11 +22,11 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
+from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.private_worktrees import find_private_worktrees
 from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import SessionEnd
 from rootsd.wall.git.tool_files import tool_folders
 from rootsd.wall.system_calls import closing, open_below, open_path
 

@@ -19,7 +19,7 @@ from rootsd.core.access import Access
 from rootsd.core.labels import first_of, home_label, safe_label
 from rootsd.core.record import BadRecord, Text, from_line, to_line
 from rootsd.wall.git.file_changes import ChangedRoot
-from rootsd.wall.git.session_report import SessionEnd
+from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.wall_folders import CHANGES, names_in, program_of
 

@@ -161,8 +161,8 @@ class Warden(NamedTuple):
         if not any(name.endswith(b".json") for name in names_in(self.folder + CHANGES)):
             return []
         # Most sessions leave nothing.
-        from rootsd.wall.git.session_report import SessionEnd, reports_of  # noqa: PLC0415
-        from rootsd.wall.git.session_reports import conclude_unfinished  # noqa: PLC0415
+        from rootsd.wall.git.left_behind import SessionEnd, reports_of  # noqa: PLC0415
+        from rootsd.wall.git.left_behind_reports import conclude_unfinished  # noqa: PLC0415
 
         with suppress(OSError):  # if the warden was killed, this process looks
             conclude_unfinished(self.folder, SessionEnd.ORDERLY)

@@ -19,7 +19,7 @@ from rootsd.core.paths import ancestors, contains
 from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.record import Text
 from rootsd.wall.git.facts import FactKind
-from rootsd.wall.git.session_reports import read_reports, running_reports
+from rootsd.wall.git.left_behind_reports import read_reports, running_reports
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.taken_away import still_holds
 

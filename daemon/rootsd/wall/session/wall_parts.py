@@ -101,15 +101,15 @@ def claim_folder(label: str) -> ClaimedFolder:
 
 
 def _conclude(folder: bytes) -> None:
+    from rootsd.wall.git.left_behind import SessionEnd  # noqa: PLC0415
     from rootsd.wall.git.session_baseline import SessionBaseline  # noqa: PLC0415 - only here
-    from rootsd.wall.git.session_report import SessionEnd  # noqa: PLC0415
 
     if (killed := SessionBaseline.read(folder)) is not None:
         killed.conclude(SessionEnd.KILLED)
 
 
 def _clean_up(walls: bytes) -> None:
-    from rootsd.wall.git.session_reports import conclude_killed  # noqa: PLC0415 - after a kill
+    from rootsd.wall.git.left_behind_reports import conclude_killed  # noqa: PLC0415 - after a kill
     from rootsd.wall.session.kept_names import remove_left  # noqa: PLC0415
 
     for report in conclude_killed(walls):

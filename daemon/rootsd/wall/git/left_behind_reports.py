@@ -16,22 +16,22 @@ from typing import NamedTuple
 
 from rootsd.wall.git.facts import Fact, FactKind, describe
 from rootsd.wall.git.kept_contents import kept_content, read_content
-from rootsd.wall.git.session_baseline import SessionBaseline
-from rootsd.wall.git.session_report import (
+from rootsd.wall.git.left_behind import (
+    LeftBehindReport,
     SessionEnd,
-    SessionReport,
     forget_unused_contents,
     makers_of,
     reports_of,
     some_of_each,
 )
+from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.state_files import replace_record
 from rootsd.wall.git.taken_away import put_back_fact, still_holds
 from rootsd.wall.git.wall_folders import CHANGES, LOCK, START, program_of, wall_folders
 from rootsd.wall.system_calls import closing
 
 
-def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
+def conclude_unfinished(folder: bytes, end: SessionEnd) -> LeftBehindReport | None:
     """Make the report of a session that could not do so, if nobody else uses the wall's folder.
 
     Raises OSError.
@@ -48,7 +48,7 @@ def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
         return None if record is None else record.conclude(end)
 
 
-def conclude_killed(walls: bytes) -> list[SessionReport]:
+def conclude_killed(walls: bytes) -> list[LeftBehindReport]:
     """Make the reports of sessions that were killed with their warden and its owner."""
     reports = []
     for wall in wall_folders(walls):
@@ -59,7 +59,7 @@ def conclude_killed(walls: bytes) -> list[SessionReport]:
     return reports
 
 
-def read_reports(walls: bytes) -> list[SessionReport]:
+def read_reports(walls: bytes) -> list[LeftBehindReport]:
     """Return the reports of all walls in the folder `walls`, oldest first."""
     reports = [report for wall in wall_folders(walls) for report in reports_of(wall)]
     return sorted(reports, key=lambda report: report.ended)
@@ -72,7 +72,7 @@ class LeftBehind(NamedTuple):
     """
 
     sentences: Sequence[str]
-    reports: Sequence[SessionReport]
+    reports: Sequence[LeftBehindReport]
     is_any_running: bool = False
 
     def mark_seen(self) -> None:
@@ -119,7 +119,7 @@ def _running_facts(walls: bytes) -> Iterator[tuple[FactKind, str]]:
                 yield fact.kind, f"{makers}: {describe(fact)}"
 
 
-def mark_seen(report: SessionReport) -> None:
+def mark_seen(report: LeftBehindReport) -> None:
     """Remember that a person has seen a report, or forget it if it removed nothing.
 
     Raises OSError.
@@ -146,14 +146,14 @@ class ToolFileChange(NamedTuple):
     is_new: bool
 
 
-def running_reports(walls: bytes) -> Iterator[SessionReport]:
+def running_reports(walls: bytes) -> Iterator[LeftBehindReport]:
     """Yield what running sessions are known to have made. Nobody has to see these."""
     for wall in wall_folders(walls):
         if (record := SessionBaseline.read(wall)) is not None:
             yield record.report_now()
 
 
-def changed_files(report: SessionReport) -> Iterator[ToolFileChange]:
+def changed_files(report: LeftBehindReport) -> Iterator[ToolFileChange]:
     """Yield the tool files of a report that still are as the session left them."""
     for each in report.as_of_now().findings:
         if each.fact.kind is FactKind.TOOL_FILE:
@@ -163,7 +163,7 @@ def changed_files(report: SessionReport) -> Iterator[ToolFileChange]:
             yield ToolFileChange(each.fact.path, makers, before, after, not each.before)
 
 
-def put_back(report: SessionReport) -> list[Fact]:
+def put_back(report: LeftBehindReport) -> list[Fact]:
     """Put back what was taken away, and return it. Raises OSError.
 
     What something else replaces now is left out, or that whose folder is gone: git makes many of

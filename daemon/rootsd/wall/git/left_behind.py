@@ -1,7 +1,8 @@
 """Say for people what one session behind the wall left behind.
 
-`sentences` has each finding with what to do. A report is one record in a file; `session_reports`
-finds and reads these.
+`sentences` has each finding with what to do. A report is one record in a file, which
+`left_behind_reports` finds and reads. The record of all that a session did is another one:
+`session_record`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class SessionEnd(Enum):
     KILLED = "killed"
 
 
-class SessionReport(NamedTuple):
+class LeftBehindReport(NamedTuple):
     """What one session left behind. `file` is where the report lies.
 
     `program` is the name of the session, and `ended` the time in seconds of the report.
@@ -70,7 +71,7 @@ class SessionReport(NamedTuple):
         """What was taken away."""
         return [each.fact for each in self.findings if each.is_removed]
 
-    def as_of_now(self) -> SessionReport:
+    def as_of_now(self) -> LeftBehindReport:
         """Return the report without changed tool files and worktrees that are gone by now."""
         findings = tuple(
             each
@@ -164,12 +165,12 @@ def makers_of(program: str, others: tuple[str, ...]) -> str:
     return f"{program} or {' or '.join(others)}, which ran there at the same time"
 
 
-def reports_of(folder: bytes) -> Iterator[SessionReport]:
+def reports_of(folder: bytes) -> Iterator[LeftBehindReport]:
     """Yield the reports of one wall, oldest first."""
     for name in names_in(folder + CHANGES):
         if name.endswith(b".json") and b"/" + name != START:
             file = folder + CHANGES + b"/" + name
-            if (report := read_record(SessionReport, file)) is not None:
+            if (report := read_record(LeftBehindReport, file)) is not None:
                 yield report._replace(file=file)
 
 
