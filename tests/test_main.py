@@ -15,7 +15,8 @@ import pytest
 
 from rootsd import __main__ as entry
 from rootsd.core.errors import Exit
-from support.fake_daemon import FakeDaemon, a_listing, a_status
+from support.fake_daemon import FakeDaemon, a_listing, a_status, an_item
+from support.terminal import read_until
 
 HANG_GUARD = 60
 HEAVY = (
@@ -164,3 +165,47 @@ def test_a_reader_that_leaves_early_is_no_error(rootsd_dir: Path, words: tuple[s
             stdout=output, stderr=subprocess.PIPE, check=False, timeout=HANG_GUARD,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (Exit.BROKEN_PIPE, b"")
+
+
+@pytest.mark.parametrize("words", [("shell-init", "bash"), ("pending", "--count"), ("ls",)])
+@pytest.mark.parametrize(
+    ("output", "status", "message"),
+    [
+        (">&-", Exit.BROKEN_PIPE, ""),
+        (">&- <&- 2>&-", Exit.BROKEN_PIPE, ""),
+        (">/dev/full", 1, "error: the output could not be written: No space left on device\n"),
+        (">/dev/null", 0, ""),
+    ],
+)
+def test_output_that_cannot_be_written_is_no_bug(
+    daemon: FakeDaemon, words: tuple[str, ...], output: str, status: int, message: str
+) -> None:
+    daemon.answers["projects"] = a_listing(an_item())
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {output}', "sh", sys.executable, "-m", "rootsd", *words],
+        stderr=subprocess.PIPE, text=True, check=False, timeout=HANG_GUARD,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (status, message)
+
+
+@pytest.mark.parametrize(
+    "words", [("bridge",), ("run", "--", "true"), ("hook", "claude-code")], ids=" ".join
+)
+def test_a_program_for_programs_tells_a_person_what_it_waits_for(
+    daemon: FakeDaemon, words: tuple[str, ...]
+) -> None:
+    ours, theirs = os.openpty()
+    command = (sys.executable, "-m", "rootsd", *words)
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True
+    )
+    try:
+        shown = read_until(ours, "  try: rootsd ")
+        assert shown.startswith(f"rootsd {words[0]} waits for ")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(theirs)
+        os.close(ours)
+    in_a_pipe = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert b" waits for " not in in_a_pipe.stderr

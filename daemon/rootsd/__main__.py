@@ -9,6 +9,7 @@ stay in its memory.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -18,6 +19,7 @@ LIBRARY_PATH = "ROOTSD_LIBRARY_PATH"
 """Where the command `bin/rootsd` keeps LD_LIBRARY_PATH of an AppImage for what rootsd starts."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Global flags without effect on a command that prints little and never prompts.
 _INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input"))
 _HELP = frozenset(("--help", "-h"))
@@ -27,6 +29,7 @@ def main() -> int:
     """Run the command in `sys.argv`. Return its exit status."""
     if (libraries := os.environ.pop(LIBRARY_PATH, None)) is not None:
         os.environ["LD_LIBRARY_PATH"] = libraries
+    _fill_closed_streams()
     try:
         # Modules that load make no garbage worth looking for, and all of them stay. Looking takes
         # a twentieth of the time of `check`.
@@ -35,20 +38,41 @@ def main() -> int:
         gc.freeze()
         gc.enable()
         status = run()
-        if sys.stdout is not None:  # the caller may have closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the output is gone. The interpreter would report that at its last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    except OSError as error:
+        return _status_of_lost_output(error)
     else:
         return status
     finally:
         # Otherwise, the interpreter looks for garbage at its end, among all that was loaded. That
         # takes a sixth of the time of a command, and 0.3 s for a daemon with the MCP SDK.
         gc.freeze()
+
+
+def _fill_closed_streams() -> None:
+    """Open something for each standard file that the caller closed."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from rootsd.proxy.stdio import fill_closed_files
+
+        fill_closed_files()
+        sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+        sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+        sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def _status_of_lost_output(error: OSError) -> int:
+    """Drop the output that could not be written, and return the status. Raise any other error."""
+    is_closed = isinstance(error, BrokenPipeError)
+    if not is_closed and (error.errno not in _FULL or error.filename is not None):
+        raise error
+    # Otherwise, the interpreter would report that at its last flush.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if is_closed:
+        return BROKEN_PIPE
+    sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
+    return 1
 
 
 def _load(words: list[str]) -> Callable[[], int]:

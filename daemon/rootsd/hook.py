@@ -33,6 +33,7 @@ from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.disk.links import final_path
 from rootsd.link import rpc
+from rootsd.processes.typed_input import explain_wait
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def main(words: list[str]) -> int:
         known = [name for name, one in dialects().items() if one.can_be_strict or not is_strict]
         sys.stderr.write(f"error: name one client: {', '.join(known)} (try: rootsd hook --help)\n")
         return Exit.FAILED
+    explain_wait("hook", "the JSON of a tool call", "rootsd hook --help")
     try:
         call = _read_call()
         answer = decide(client, call, os.environ)

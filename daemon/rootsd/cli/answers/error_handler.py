@@ -21,7 +21,7 @@ def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) ->
     """Run `action` and return the exit status. Print expected errors.
 
     An unexpected exception (a bug) passes through: the interpreter calls the hook set here, which
-    logs it, and exits with status 1.
+    logs it, and exits with status 1. An OSError passes, too: see `rootsd.__main__`.
     """
     sys.excepthook = lambda *bug: report_bug(invocation, *bug)
     _escape_unencodable_characters()
@@ -34,9 +34,6 @@ def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) ->
         return exit_of(error.code)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        _discard_output()
-        return Exit.BROKEN_PIPE
     return status
 
 
@@ -80,9 +77,3 @@ def _escape_unencodable_characters() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-
-
-def _discard_output() -> None:
-    """Send the interpreter's last flush to /dev/null, because the reader of the pipe is gone."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())

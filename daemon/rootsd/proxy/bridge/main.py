@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from rootsd.processes.typed_input import explain_wait
 from rootsd.proxy.bridge.loop import BridgeProxy
 from rootsd.proxy.stdio import fill_closed_files
 
@@ -33,6 +34,7 @@ def main(argv: list[str]) -> int:
     except BridgeUsageError as error:
         sys.stderr.write(f"rootsd bridge: {error}\n{USAGE}\n")
         return EXIT_USAGE
+    explain_wait("bridge", "an MCP client", "rootsd connect")
     try:
         failure = BridgeProxy(greeting).run()
     except BrokenPipeError:  # the client closed our standard output: it has left

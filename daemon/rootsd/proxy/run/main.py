@@ -22,6 +22,7 @@ from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.paths import contains
 from rootsd.link.sandbox import in_foreign_sandbox, is_inside_wall
 from rootsd.places.runtime_dir import find_runtime_dir, home_folder
+from rootsd.processes.typed_input import explain_wait
 from rootsd.proxy.run.command import (
     NOT_IN_A_ROOT,
     PlaceholderError,
@@ -58,6 +59,7 @@ def main(argv: list[str]) -> int:
     fill_closed_files()
     try:
         options = parse_arguments(argv)
+        explain_wait("run", "an MCP client", "rootsd run --help")
         return _run(options, scope_of(options))
     except RootsdError as error:
         return _failed(error)
