@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from support.person import Resident
+from support.polling import until
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -110,6 +111,7 @@ class Inside:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.pid = process.pid
         self._number = 0
         self.ask("initialize", _UNTIL_2025)
 
@@ -196,6 +198,34 @@ def test_no_root_outside_the_wall_is_resolved_and_a_request_tells_nothing_about_
             path = str(person.parent / name)
             said = client.call("request_root", path=path, reason="to look", wait_seconds=0)
             assert '"approved": false' in said, said
+
+
+def test_the_report_of_a_session_has_its_own_requests_alone(person: Resident) -> None:
+    folder = str(person.clone("delta"))
+    inside = ("--only", "alpha")
+    with (
+        _client(person, "itself", inside) as asking,
+        _client(person, "itself", inside) as silent,
+        _client(person, "itself", None) as outside,
+    ):
+        asking.call("request_root", path=folder, reason="from inside", wait_seconds=0)
+        until(lambda: "from inside" in person.rootsd("log"))
+        outside.call("request_root", path=folder, reason="from outside", wait_seconds=0)
+        until(lambda: "from outside" in person.rootsd("log"))
+    until(lambda: {asking.pid, silent.pid} <= _requests_in_reports(person).keys())
+    requests = _requests_in_reports(person)
+    assert requests[asking.pid] == [f'{folder}: "from inside"']
+    assert requests[silent.pid] == []
+
+
+def _requests_in_reports(person: Resident) -> dict[int, list[str]]:
+    """Return the requests in each report, by the process of its session."""
+    ids = [item["id"] for item in person.items("sessions", "--report")]
+    reports = [item for id_ in ids for item in person.items("sessions", "--report", id_)]
+    return {
+        report["pid"]: [each["what"] for each in report["log"] if each["verb"] == "requested"]
+        for report in reports
+    }
 
 
 def test_a_program_outside_learns_of_all_roots(person: Resident) -> None:

@@ -141,11 +141,13 @@ class Actor(Struct, frozen=True):
     """The actor behind a decision.
 
     `detail` is the terminal of the person, the process that called or asked, the number of the
-    rule, the pattern of the policy's rule, or the main checkout.
+    rule, the pattern of the policy's rule, or the main checkout. `wall` is the pid of the process
+    behind whose wall the caller is, or 0.
     """
 
     kind: ActorKind
     detail: str = ""
+    wall: int = 0
 
 
 class GitEntry(StrEnum):

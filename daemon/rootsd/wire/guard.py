@@ -150,6 +150,9 @@ class LogItem(TypedDict):
     """A description that is safe to show."""
     undid: UndoneEvent | None
     """The undone event, or null if this is not an undo."""
+    wall: NotRequired[int]
+    """The process of the `rootsd confine` or `rootsd run` behind whose wall a program requested a
+    folder. Left out for all other events."""
 
 
 class LogListing(Answer):

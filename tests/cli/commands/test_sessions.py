@@ -155,8 +155,12 @@ def test_a_report_names_everything_once_without_control_characters(
         "by": "pts/1",
     }
     asked = {"path": None, "verb": "requested", "actor": "caller", "by": "claude", "what": "web"}
+    by_others = ({**asked, "what": "secret"}, {**asked, "what": "secret", "wall": 6})
+    own = {**asked, "wall": 5}
     until = shell.run("sessions", "--report").out.split("\t")[3]
-    items = [{**each, "seq": 1, "at": until, "undid": None} for each in (approved, asked)]
+    items = [
+        {**each, "seq": 1, "at": until, "undid": None} for each in (approved, own, *by_others)
+    ]
     daemon.answers["log"] = {"revision": 7, "items": items, "warnings": []}
     rows = [
         row.split("\t") for row in shell.run("sessions", "--report", record.id).out.splitlines()

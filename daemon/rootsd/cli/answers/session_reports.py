@@ -23,6 +23,7 @@ from rootsd.wall.git.session_record import EventKind, SessionEvent, SessionRecor
 from rootsd.wire.guard import LogItem, LogQuery
 
 _SEARCHED = 1000
+_REQUESTED = "requested"
 _ROOT_EVENTS = (EventKind.OPENED, EventKind.OPENED_READ_ONLY, EventKind.CLOSED)
 
 
@@ -98,7 +99,7 @@ class SessionReportItem(TypedDict):
     runs: list[str]
     """The files that it created or changed and that run by themselves outside, with escapes."""
     log: NotRequired[list[LogItem]]
-    """Decisions and requests meanwhile, of all sessions. Left out in the list of all reports."""
+    """Its requests, and all decisions meanwhile. Left out in the list of all reports."""
 
 
 class SessionReportsOutput(TypedDict):
@@ -248,7 +249,8 @@ def _by(item: LogItem) -> str:
 
 
 def _is_in(record: SessionRecord, item: LogItem) -> bool:
-    return _time(record.began) <= item["at"] <= _time(record.ended)
+    is_own = item["verb"] != _REQUESTED or item.get("wall") == record.pid
+    return is_own and _time(record.began) <= item["at"] <= _time(record.ended)
 
 
 def _sum(item: Mapping[str, Any], word: str) -> str:

@@ -84,7 +84,7 @@ def log_items(
 def _log_item(event: HistoryEvent, undid: HistoryEvent | None) -> LogItem:
     actor = event.decided_by()
     path, encoded = _path(event)
-    return LogItem(
+    item = LogItem(
         seq=event.seq,
         at=rfc3339(event.at),
         verb=event.verb.value,
@@ -95,6 +95,9 @@ def _log_item(event: HistoryEvent, undid: HistoryEvent | None) -> LogItem:
         what=_what(event),
         undid=UndoneEvent(seq=undid.seq, verb=undid.verb.value) if undid else None,
     )
+    if actor is not None and actor.wall:
+        item["wall"] = actor.wall
+    return item
 
 
 _EDITED = {

@@ -56,7 +56,8 @@ class RootRequest:
     """A client's request for the folder at `path` (canonical).
 
     `client` is the client's name for itself, and `process` the process that the daemon saw.
-    `session` is the session that needs the folder, or None if the client only has it open.
+    `session` is the session that needs the folder, or None if the client only has it open. `wall`
+    is as in an `Actor`.
 
     A `SessionRequestItem` is what a person sees of it.
     """
@@ -66,6 +67,7 @@ class RootRequest:
     reason: str
     session: SessionKey | None = None
     process: str = ""
+    wall: int = 0
     _denied: anyio.Event = dataclasses.field(default_factory=anyio.Event, compare=False)
 
     @property
@@ -262,7 +264,7 @@ class RootRequestQueue:
 
     async def _record(self, request: RootRequest, what: str) -> None:
         """Keep the request in the audit log, if the disk takes it."""
-        actor = Actor(ActorKind.CALLER, request.who)
+        actor = Actor(ActorKind.CALLER, request.who, request.wall)
         try:
             await self._ledger.note(AuditNote(ChangeVerb.REQUESTED, what, actor))
         except RootsdError as error:

@@ -127,9 +127,15 @@ class LedgerRootsSource(Struct, frozen=True):
         )
 
     def request(
-        self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
+        self,
+        path: bytes,
+        client: str,
+        reason: str,
+        session: SessionKey | None,
+        process: str,
+        wall: int = 0,
     ) -> RootRequest:
         """Propose a folder to the user for a client. Raises Busy after too many requests."""
-        request = RootRequest(path, client, reason, session, process)
+        request = RootRequest(path, client, reason, session, process, wall)
         self.requests.submit(request)
         return request

@@ -107,7 +107,8 @@ class WalledSource(Struct):
         self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
     ) -> RootRequest:
         """Propose the folder to the user. Raises Busy after too many requests."""
-        return self.ledger.request(path, client, reason, session, process)
+        wall = self.peer.owner.pid if self.peer.owner is not None else 0
+        return self.ledger.request(path, client, reason, session, process, wall)
 
     def _hide_anchor(
         self, start: SessionStart, folder: bytes, shown: PublishedSet
