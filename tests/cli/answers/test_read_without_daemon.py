@@ -1,4 +1,4 @@
-"""log, export, and ls without a daemon read the store and warn, or fail as usual."""
+"""Verbs that only read do so from the store without a daemon, and warn, or fail as usual."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control.offline import OFFLINE_WARNING
+from rootsd.core.model import Inspection
 from rootsd.files.lock import DaemonLock, LockRecord
 from rootsd.state.store.store import Store
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.sample_decisions import NOON, approved, decide
 from support.stores import outside
 from support.terminal import Shell
+
+_APPROVED = approved(1)
+_CHANGED = replace(
+    _APPROVED,
+    observed=replace(_APPROVED.observed, inspection=Inspection("", None, "", ((".envrc", "1"),))),
+    ruling=replace(_APPROVED.ruling, files=()),
+)
 
 
 @pytest.fixture
@@ -23,7 +32,7 @@ def state(rootsd_dir: Path) -> Path:
     folder = rootsd_dir / "state"
     folder.mkdir(0o700, parents=True)
     with closing(Store.open(folder, outside(folder))) as store:
-        store.append([decide(approved(1))], NOON)
+        store.append([decide(_CHANGED)], NOON)
     return folder
 
 
@@ -35,6 +44,7 @@ def state(rootsd_dir: Path) -> Path:
         (("pending", "--count", "--tag", "work"), "0\n"),
         (("ls", "--paths"), "/p1\n"),
         (("log",), "\tapproved\t"),
+        (("review", "--changed"), "/p1\n  new     .envrc\n"),
     ],
 )
 def test_the_stored_state_is_shown_with_a_warning(

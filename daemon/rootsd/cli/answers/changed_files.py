@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from rootsd.cli.answers.decisions import print_result
-from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.answers.terminal_face import TerminalFace
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import path_of
@@ -66,10 +66,11 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> bool:
 def review_approved(invocation: Invocation, keyboard: Keyboard | None) -> bool:
     """Show what changed in each project since its approval, and ask whether to accept it.
 
-    Without a keyboard, ask nothing. Return whether there was any change. Raises RootsdError.
+    Without a keyboard or a daemon, ask nothing. Return whether there was any change. Raises
+    RootsdError.
     """
-    query = ProjectsQuery(cwd="/", select=Selection.CHANGED)
-    listing = invocation.call(query)
+    listing = call_or_read_store(invocation, ProjectsQuery(cwd="/", select=Selection.CHANGED))
+    is_daemon_there = listing["revision"] is not None
     invocation.output.warn(listing["warnings"])
     items = listing["items"]
     for item in items:
@@ -77,7 +78,7 @@ def review_approved(invocation: Invocation, keyboard: Keyboard | None) -> bool:
         invocation.output.line(f"changed since you approved {name}: {path}")
         for changed, how in item["changed"].items():
             invocation.output.line(f"  {how:<8}{safe_label(changed, limit=None)}")
-        if keyboard is None:
+        if keyboard is None or not is_daemon_there:
             continue
         key = _ask_to_accept(keyboard, name)
         if key == "q":

@@ -55,7 +55,7 @@ def command(
     --changed is about files that tools run, such as .mcp.json and hooks. First, it prints a diff
     of what programs behind the wall changed. On a terminal, rootsd status then stops listing that.
     Next, it lists what is new or changed since you approved each project: y accepts that, n denies
-    the project, s skips it.
+    the project, s skips it. Without a daemon, it lists what the last one found, and asks nothing.
 
     --before only asks. `AGENT --outside` runs it, and starts the agent if the exit status is 0.
     Without a terminal, it prints one line and asks nothing.
