@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot, DesiredMount, desired_mounts
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.kernel import mounted_view
 from rootsd.wall.kernel.mounted_view import MountedView
 from rootsd.wall.kernel.warden import WardenSettings
@@ -26,7 +28,7 @@ PAUSES = [1, 2, 4, 8, 16, 32, 64, 64, 64]
 class FakePart:
     """A part of a tree in which nothing happens, as without a watch, a mask, or another wall."""
 
-    fd, listener, masks = -1, None, frozenset[bytes]()
+    listener, masks = None, frozenset[bytes]()
 
     def __init__(self) -> None:
         self.more = os.eventfd(0)
@@ -124,7 +126,9 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
 @pytest.fixture
 def view(tmp_path: Path, time: FakeTime, tree: FakeTree) -> MountedView:
     """A view that shows both roots."""
-    view = MountedView(WardenSettings(os.fsencode(tmp_path), (), b"/"), os.getpid())
+    settings = WardenSettings(os.fsencode(tmp_path), (), b"/")
+    with closing(WallWatch()) as watch:
+        view = MountedView(settings, watch, os.getpid())
     assert not view.build(desired(API, DOCS), frozenset()).failed
     return view
 

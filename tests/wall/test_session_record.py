@@ -21,6 +21,7 @@ from rootsd.wall.git.file_changes import Change, ChangedRoot, GitView, TouchedFi
 from rootsd.wall.git.file_names import _CLOCK_OF_CTIME, RootListings, is_since
 from rootsd.wall.git.left_behind import SessionEnd
 from rootsd.wall.git.left_behind_reports import conclude_killed
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.git.session_record import EventKind, SessionRecord, conclude_record, records
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
@@ -222,7 +223,7 @@ def wait_for_tick() -> None:
 def begun(folder: bytes, *roots: Path) -> RootListings:
     """Begin a session without a wall. What was there before has an earlier ctime."""
     wait_for_tick()
-    listings = RootListings(folder)
+    listings = RootListings(folder, WallWatch())
     listings.begin([os.fsencode(root) for root in roots])
     listings.wait()
     session_record.begin_journal(folder, 5)

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from rootsd.core.record import Text
 from rootsd.disk.reader import read_small
-from rootsd.wall.git.file_names import INDEX, LATE, WATCHED, is_since, walk
+from rootsd.wall.git.file_names import INDEX, LATE, UNWATCHED, is_since, walk
 from rootsd.wall.git.index import DamagedIndex, index_of_checkout, read_index
 from rootsd.wall.git.system_git import ask_git
 
 _MAX_LISTED, _MAX_LISTED_BYTES = 1000, 1 << 17  # of one root
-_MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 13
+_MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 18
 _MAX_UNREAD, _MAX_CHECKOUTS = 8, 64
 _VARIABLES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
 _TIMEOUT_S = 5.0
@@ -82,12 +82,16 @@ class ChangedRoot(NamedTuple):
         return self.created + self.changed + self.deleted
 
 
-def root_of(listing: bytes) -> tuple[bytes, bool]:
-    """Return the root that a file lists, and whether it is watched; "" for any other file."""
+def root_of(listing: bytes) -> tuple[bytes, tuple[int, ...]]:
+    """Return the root that a file lists, and its watches, if it is watched.
+
+    The root of any other file is empty.
+    """
     with suppress(OSError, ValueError), open(listing, "rb") as file:
-        _, root, is_watched = file.read(_MAX_HEADER).split(b"\0\0")[0].split(b"\0")
-        return root, is_watched == WATCHED.encode()
-    return b"", False
+        _, root, watches = file.read(_MAX_HEADER).split(b"\0\0")[0].split(b"\0")
+        is_watched = watches != UNWATCHED.encode()
+        return root, tuple(map(int, watches.split(b","))) if is_watched else ()
+    return b"", ()
 
 
 def find_changes(listing: bytes, root: bytes, folder: bytes) -> ChangedRoot:

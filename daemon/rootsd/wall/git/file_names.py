@@ -5,8 +5,8 @@ numbers are kept: whether a file has changed since, its ctime tells at the end. 
 choose neither. Git directories are left out, and so is what is mounted in the root.
 
 A listing is a file of parts, with two NULs between them. The first part is the time of the start,
-the path of the root, and whether all folders are watched. Each other part is a folder: its path,
-and then its files.
+the path of the root, and the numbers of the watches of its folders, if all are watched. Each other
+part is a folder: its path, and then its files.
 
 The child also has inotify watch the folders, if they are not too many. If nothing happened there,
 the end need not look at a single file. A write through a second name elsewhere would escape this,
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.wall.git.index import own_directory
-from rootsd.wall.git.name_watch import ANY_CHANGE, NameWatch
+from rootsd.wall.git.name_watch import ANY_CHANGE, WallWatch
 from rootsd.wall.git.wall_folders import CHANGES, names_in
 from rootsd.wall.system_calls import close_from, closing, open_below, open_path
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 INDEX = b".index"
 """Added to the name of a listing: a copy of what git tracked then."""
-WATCHED, UNWATCHED = "watched", "unwatched"
+UNWATCHED = "-"
 LATE = "/"
 """In front of the path of a folder that has changed since the start, or could not be listed."""
 _NAMES, _INCOMPLETE = CHANGES + b"/names/", b".new"
@@ -45,7 +45,8 @@ _CLOCK_OF_CTIME = 5  # CLOCK_REALTIME_COARSE, which may be a few ms behind
 _MAX_DELAY_MS = 100  # of a root that comes later: a revoke would wait, too
 _MAX_WAIT_MS = 500  # only a root with some 100,000 files takes longer than the rest of a start
 _MAX_STEP_NS, _S = 10_000_000, 1_000_000_000
-_PART_OF_WATCHES = 64  # other programs of this user need some, too
+_KILLED = sys.maxsize
+_PART_OF_WATCHES, _MAX_WATCHES = 64, 1 << 14  # other programs of this user need some, too
 _MAX_ENTRIES = 1_000_000
 _MAX_INDEX_BYTES = 64 << 20
 _GIT = os.fsdecode(GIT)
@@ -67,28 +68,27 @@ class ListedFolder(NamedTuple):
 class RootListings:
     """The listings of the roots of one session. `folder` is that of its wall.
 
-    After a kill, they are those on the disk. Children do all that may take long, because a revoke
-    must not wait for it.
+    After a kill, there is no `watch`, and they are those on the disk. Children do all that may
+    take long, because a revoke must not wait for it.
     """
 
-    def __init__(self, folder: bytes) -> None:
+    def __init__(self, folder: bytes, watch: WallWatch | None) -> None:
         self._folder = folder
+        self._watch = watch
         self._roots: set[bytes] = set()
         self._unlisted: set[bytes] = set()  # by a complete listing, as far as is known
         self._children: list[int] = []
         self._awaited = 0
-        self._last = sys.maxsize  # the number of the newest listing; a child has that of its start
+        self._last = _KILLED  # the number of the newest listing; a child has that of its start
         self._is_late = True
         self._clock_ns = 0
-        self._watch: NameWatch | None = None
 
     def begin(self, roots: Iterable[bytes]) -> None:
         """Fork a child that lists roots. A root inside another one is listed with that."""
-        if self._watch is None:
+        if self._last == _KILLED:
             self._forget()  # those of a session that was killed
             self._is_late, self._last = False, 0
             self._clock_ns = _clock_since_boot()
-            self._watch = NameWatch(ANY_CHANGE)
         self._roots.update(roots)
         wanted = [each for each in roots if not _is_git_directory(each) and not self._inner(each)]
         self._unlisted.update(wanted)
@@ -108,6 +108,8 @@ class RootListings:
     def end_early(self, root: bytes, place: bytes | None) -> None:
         """Look for the changes in a root that programs no longer see, and keep them."""
         self._roots.discard(root)
+        if self._watch is not None:
+            self._watch.attend()
         self._fork(partial(self._keep_changes, root, place))
         self._unlisted.discard(root)
         if inner := [each for each in self._roots if contains(root, each)]:
@@ -132,13 +134,12 @@ class RootListings:
         from rootsd.wall.git.session_record import conclude_record  # noqa: PLC0415 - no start
 
         self._reap(0)
+        if self._watch is not None:
+            self._watch.attend()
         try:
             return conclude_record(self._folder, self._changes(places), runs, end)
         finally:
             self._forget()
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
 
     def _changes(self, places: Mapping[bytes, bytes | None]) -> Iterator[ChangedRoot]:
         from rootsd.wall.git.file_changes import ChangedRoot, find_changes, root_of  # noqa: PLC0415 - no start
@@ -147,11 +148,11 @@ class RootListings:
         is_clock_right = self._clock_ns - _clock_since_boot() < _MAX_STEP_NS
         for name in names_in(self._folder + _NAMES):
             file = self._folder + _NAMES + name
-            root, is_watched = root_of(file)
+            root, watches = root_of(file)
             is_newer = int(name.partition(b"-")[0]) > self._last
             if root not in places or is_newer or file.endswith(_INCOMPLETE):
                 continue
-            if is_watched and self._is_quiet():
+            if watches and self._is_quiet(watches):
                 self._unlisted.discard(root)
                 yield ChangedRoot(root)
             else:
@@ -168,13 +169,9 @@ class RootListings:
         ):  # the disk was full, or the root is gone
             yield ChangedRoot(root, unread=(b".",))
 
-    def _is_quiet(self) -> bool:
-        """Return whether nothing happened in any folder that is watched, since the start."""
-        poll = select.poll()
-        if self._watch is None or self._is_late:
-            return False
-        poll.register(self._watch.fd, select.POLLIN)
-        return not poll.poll(0)
+    def _is_quiet(self, watches: Iterable[int]) -> bool:
+        """Return whether nothing happened in any of the watched folders since the start."""
+        return self._watch is not None and not self._is_late and self._watch.is_quiet(watches)
 
     def _inner(self, root: bytes) -> bool:
         return any(each != root and contains(each, root) for each in self._roots)
@@ -217,29 +214,33 @@ def _clock_since_boot() -> int:
 
 
 def _list_all(
-    roots: Iterable[bytes], place: bytes, since_ns: int, watch: NameWatch | None
+    roots: Iterable[bytes], place: bytes, since_ns: int, watch: WallWatch | None
 ) -> None:
     """List roots into files that begin with `place`."""
     os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-    left = 0
+    left, watches = 0, list[int]()
     if watch is not None and watch.fd >= 0:
         with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
-            left = int(file.read()) // _PART_OF_WATCHES
+            left = min(int(file.read()) // _PART_OF_WATCHES, _MAX_WATCHES)
     for number, root in enumerate(roots):
         parts = []
+        watches.clear()
 
         def add(folder: int) -> None:
             nonlocal left
-            left -= 1
-            if left > 0 and watch is not None and not watch.add(folder):
-                left = 0
+            if left > 0 and watch is not None:
+                left -= 1
+                watches.append(watch.add(folder, ANY_CHANGE))
+                if watches[-1] < 0:
+                    left = 0
 
         with suppress(OSError):
             for folder in walk(root, add):
                 is_late = folder.changed_ns is None or is_since(folder.changed_ns, since_ns)
                 files = (f"{each.name}/{each.inode()}" for each in folder.files)
                 parts.append("\0".join((LATE * is_late + folder.path, *files)))
-            header = f"{since_ns}\0{os.fsdecode(root)}\0{WATCHED if left > 0 else UNWATCHED}"
+            watched = ",".join(map(str, watches)) if left > 0 else UNWATCHED
+            header = f"{since_ns}\0{os.fsdecode(root)}\0{watched}"
             _write(root, place + b"%d" % number, "\0\0".join((header, *parts)))
 
 

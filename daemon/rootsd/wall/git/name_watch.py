@@ -5,23 +5,25 @@ to its name. If a process outside moves the file away and makes a new one, the n
 cover, and the list of mounts does not say so. So the warden watches the folders on the way to each
 cover. It also watches for covers that have nothing to cover yet.
 
-One watch serves all roots that want names in one folder, since the kernel has one watch for each
-folder. Links are never followed: the caller opens the folders.
+A user has few instances of inotify, so a wall has only one, a `WallWatch`. Each part of the warden
+has a view of it, a `NameWatch`. The kernel has one watch for each folder, which all views and
+roots share. Links are never followed: the caller opens the folders.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import struct
+import termios
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import IntFlag
 
 _NON_BLOCKING, _CLOSE_AT_EXEC = 0o4000, 0o2000000
-_OVERFLOW, _IGNORED = 0x4000, 0x8000
-_EVENT = struct.Struct("iIII")
-_BUFFER = 1 << 16
+_OVERFLOW, _IGNORED, _KEEP_OTHERS = 0x4000, 0x8000, 0x20000000
+_EVENT, _SIZE = struct.Struct("iIII"), struct.Struct("i")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,15 +47,76 @@ APPEARED = NameEvent.CREATED | NameEvent.MOVED_TO
 ANY_CHANGE = APPEARED | NameEvent(0x2 | 0x4 | 0x8 | 0x40 | 0x200)
 
 
+class WallWatch:
+    """The instance of inotify of one wall. Call `attend` when `fd` is readable."""
+
+    def __init__(self) -> None:
+        self.fd: int = _libc.inotify_init1(_NON_BLOCKING | _CLOSE_AT_EXEC)
+        """Readable if something has happened; -1 if the user has no instance of inotify left."""
+        self._views: list[NameWatch] = []
+        self._eventful: set[int] = set()
+        self._has_lost_events = False
+
+    def view(self, events: NameEvent = APPEARED) -> NameWatch:
+        """Return a new view, which hears of these events only."""
+        self._views.append(view := NameWatch(self, events))
+        return view
+
+    def add(self, folder: int, events: NameEvent) -> int:
+        """Watch an open folder, and return the number of the watch, or -1 if that is impossible.
+
+        If no view wants the folder, the watch ends with its first event; see `is_quiet`.
+        """
+        number: int = _libc.inotify_add_watch(
+            self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(events | _KEEP_OTHERS)
+        )
+        return number
+
+    def attend(self) -> None:
+        """Tell the views what has happened."""
+        for number, mask, name in self._events():
+            if mask & _OVERFLOW:
+                self._has_lost_events = True
+                for view in self._views:
+                    view.take_all()
+                continue
+            self._eventful.add(number)
+            is_wanted = [view.take(number, mask, name) for view in self._views]
+            if not any(is_wanted):  # or programs that write there would wake the warden each time
+                _libc.inotify_rm_watch(self.fd, number)
+
+    def is_quiet(self, numbers: Iterable[int]) -> bool:
+        """Return whether `attend` has seen no event in the folders with these watches."""
+        return not self._has_lost_events and self._eventful.isdisjoint(numbers)
+
+    def close(self) -> None:
+        """Give the instance back."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+    def _events(self) -> Iterator[tuple[int, int, bytes]]:
+        if self.fd < 0:
+            return
+        (size,) = _SIZE.unpack(fcntl.ioctl(self.fd, termios.FIONREAD, bytes(_SIZE.size)))
+        data = os.read(self.fd, size) if size else b""
+        at = 0
+        while at < len(data):
+            number, mask, _, length = _EVENT.unpack_from(data, at)
+            at += _EVENT.size
+            yield number, mask, data[at : at + length].rstrip(b"\0")
+            at += length
+
+
 class NameWatch:
     """The names in folders that matter to roots. `changed` returns those with one of `events`."""
 
-    def __init__(self, events: NameEvent = APPEARED) -> None:
-        self._events_wanted = events
-        self.fd: int = _libc.inotify_init1(_NON_BLOCKING | _CLOSE_AT_EXEC)
-        """Readable if something has happened; -1 if the user has no instance of inotify left."""
+    def __init__(self, shared: WallWatch, events: NameEvent) -> None:
+        self._shared = shared
+        self._events = events
         self._wanted: dict[int, dict[bytes, dict[bytes, bytes]]] = {}
         self._watches: defaultdict[bytes, set[int]] = defaultdict(set)
+        self._found: defaultdict[bytes, set[bytes]] | None = None
 
     def watch(self, root: bytes, folders: Iterable[tuple[int, dict[bytes, bytes]]]) -> bool:
         """Watch names in open folders for `root`, and nothing else for it from now on.
@@ -64,7 +127,7 @@ class NameWatch:
         kept: set[int] = set()
         is_complete = True
         for folder, names in folders:
-            number = self._add(folder)
+            number = self._shared.add(folder, self._events)
             if number < 0:
                 is_complete = False
                 continue
@@ -75,68 +138,54 @@ class NameWatch:
         self._watches[root] = kept
         return is_complete
 
-    def add(self, folder: int) -> bool:
-        """Watch an open folder, but not any name in it. Return False if that is impossible.
-
-        Then the descriptor tells that something happened, and nothing tells what.
-        """
-        return self._add(folder) >= 0
-
-    def _add(self, folder: int) -> int:
-        number: int = _libc.inotify_add_watch(
-            self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(self._events_wanted)
-        )
-        return number
-
     def forget(self, root: bytes) -> None:
         """Stop watching for `root`."""
         self._drop(root, self._watches.pop(root, set()))
+        if self._found is not None:
+            self._found.pop(root, None)
 
     def _drop(self, root: bytes, numbers: Iterable[int]) -> None:
         for number in numbers:
             roots = self._wanted.get(number, {})
             roots.pop(root, None)
             if not roots:
-                self._wanted.pop(number, None)
-                _libc.inotify_rm_watch(self.fd, number)  # it fails if the folder is gone
+                self._wanted.pop(number, None)  # others may want the watch; see `WallWatch.attend`
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something has happened since the last `changed`."""
+        return self._found is not None
 
     def changed(self) -> dict[bytes, set[bytes]] | None:
         """Return what `watch` was given for the names to which something happened, by root.
 
-        None if nothing has happened in any watched folder. If events were lost, this is all that
-        is watched.
+        None if nothing has happened in any watched folder since the last call. If events were
+        lost, this is all that is watched.
         """
-        events = list(self._events())
-        if not events:
-            return None
-        found: defaultdict[bytes, set[bytes]] = defaultdict(set)
-        for number, mask, name in events:
-            if mask & _OVERFLOW:
-                for roots in self._wanted.values():
-                    for root, names in roots.items():
-                        found[root].update(names.values())
-            elif mask & _IGNORED:
-                for root in self._wanted.pop(number, {}):
-                    self._watches[root].discard(number)
-            else:
-                for root, names in self._wanted.get(number, {}).items():
-                    found[root].update(names[each] for each in (name, ANY_NAME) if each in names)
-        return {root: names for root, names in found.items() if names}
+        found, self._found = self._found, None
+        return None if found is None else {root: names for root, names in found.items() if names}
 
-    def close(self) -> None:
-        """Give the instance back. A user has few of them."""
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+    def take(self, number: int, mask: int, name: bytes) -> bool:
+        """Note an event, and return whether this view wants the watch with this number."""
+        if number not in self._wanted:
+            return False
+        if mask & (self._events | _IGNORED):
+            found = self._news()
+            for root, names in self._wanted[number].items():
+                found[root].update(names[each] for each in (name, ANY_NAME) if each in names)
+        if mask & _IGNORED:
+            for root in self._wanted.pop(number):
+                self._watches[root].discard(number)
+        return True
 
-    def _events(self) -> Iterator[tuple[int, int, bytes]]:
-        try:
-            data = os.read(self.fd, _BUFFER)
-        except OSError:
-            return
-        at = 0
-        while at < len(data):
-            number, mask, _, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size
-            yield number, mask, data[at : at + length].rstrip(b"\0")
-            at += length
+    def take_all(self) -> None:
+        """Note that something may have happened to all names."""
+        found = self._news()
+        for roots in self._wanted.values():
+            for root, names in roots.items():
+                found[root].update(names.values())
+
+    def _news(self) -> defaultdict[bytes, set[bytes]]:
+        if self._found is None:
+            self._found = defaultdict(set)
+        return self._found

@@ -34,6 +34,7 @@ from rootsd.wall.git.left_behind import (
     SessionEnd,
     forget_unused_contents,
 )
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.git.named_files import NamedFiles, named_by_git
 from rootsd.wall.git.session_peers import FolderId, Peers, SessionState, note_end
 from rootsd.wall.git.state_files import read_record, replace_record
@@ -50,7 +51,10 @@ class SessionBaseline:
     """The facts at the start of a session, in the private `folder` of its wall."""
 
     def __init__(
-        self, folder: bytes, protection: ProtectionPolicy = ProtectionPolicy.NONE
+        self,
+        folder: bytes,
+        protection: ProtectionPolicy = ProtectionPolicy.NONE,
+        watch: WallWatch | None = None,
     ) -> None:
         self._folder = folder
         self._protection = protection
@@ -64,7 +68,7 @@ class SessionBaseline:
         self._named: dict[bytes, NamedFiles] = {}  # what git runs, by root
         self._closed: dict[bytes, FolderId] = {}  # hooks that only others can have changed
         self._before: dict[bytes, bytes] = {}  # the contents of tool files, by path
-        self._listings = RootListings(folder)
+        self._listings = RootListings(folder, watch)
         self.lines: list[str] = []
         """What `conclude` has found about files, for people."""
 

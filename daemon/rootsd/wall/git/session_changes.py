@@ -23,7 +23,7 @@ from rootsd.core.mount_plan import (
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.facts import Fact, find_links, find_obeyed, find_tool_files, folders_of
 from rootsd.wall.git.left_behind import SessionEnd
-from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, WallWatch
 from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.private_worktrees import find_private_worktrees
 from rootsd.wall.git.session_baseline import SessionBaseline
@@ -39,17 +39,12 @@ _EVENTS = APPEARED | NameEvent.WRITTEN | NameEvent.ATTRIBUTES  # a hook becomes 
 class SessionChanges:
     """The changes of one session. `folder` is the private folder of its wall."""
 
-    def __init__(self, folder: bytes, protection: ProtectionPolicy) -> None:
+    def __init__(self, folder: bytes, protection: ProtectionPolicy, watch: WallWatch) -> None:
         self._folder = folder
-        self._record = SessionBaseline(folder, protection)
-        self._names = NameWatch(_EVENTS)
+        self._record = SessionBaseline(folder, protection, watch)
+        self._names = watch.view(_EVENTS)
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
         self._shown: dict[bytes, Access] = {}
-
-    @property
-    def fd(self) -> int:
-        """Readable if `attend` has something to do; -1 if nothing can be watched."""
-        return self._names.fd
 
     def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
         """Return the writable roots in `desired` that programs did not see yet."""
@@ -84,8 +79,11 @@ class SessionChanges:
 
         Return the names of new or changed files that run outside; see `SessionBaseline.names_of`.
         """
+        changed = self._names.changed()
+        if not changed:
+            return ()
         known = frozenset(self._record.found)
-        for watched, folders in (self._names.changed() or {}).items():
+        for watched, folders in changed.items():
             # Bounded, because a revoke waits while this runs.
             with suppress(OSError):
                 if watched.endswith(_WORK_TREE):

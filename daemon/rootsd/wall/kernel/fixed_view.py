@@ -29,6 +29,7 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.paths import contains
 from rootsd.wall.git.facts import Fact
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.kernel.landlock import NO_DEVICES, READ_ALL, Coverage, Right, Ruleset
 from rootsd.wall.kernel.orders import AppliedChange, FailedRoot
 from rootsd.wall.kernel.private_folders import PrivateFolders
@@ -47,7 +48,14 @@ _CLOSED = (ViewEntryKind.HIDDEN, ViewEntryKind.COPY)
 class FixedView:
     """The rules for one start of a program. `version` is the one of Landlock to use."""
 
-    def __init__(self, settings: WardenSettings, version: int) -> None:
+    has_news = False
+
+    def __init__(
+        self,
+        settings: WardenSettings,
+        watch: WallWatch,  # noqa: ARG002 - nothing can be repaired
+        version: int,
+    ) -> None:
         self.watched = -1
         self.notes: list[str] = []
         self._settings = settings

@@ -25,6 +25,7 @@ from contextlib import suppress
 from rootsd.core.mount_plan import DesiredMount, Mask, ViewEntry, ViewEntryKind, difference
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.git.facts import Fact
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.kernel import holders
 from rootsd.wall.kernel.holders import Foothold, Search
 from rootsd.wall.kernel.landlock import AttachedGuarantee, attached_guarantee
@@ -51,7 +52,7 @@ class MountedView:
     `owner` is the process that starts the programs.
     """
 
-    def __init__(self, settings: WardenSettings, owner: int) -> None:
+    def __init__(self, settings: WardenSettings, watch: WallWatch, owner: int) -> None:
         self.watched = -1
         self._timer = -1
         self._search = -1  # readable while a search goes on
@@ -63,10 +64,15 @@ class MountedView:
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
-        self._tree = SharedTree(settings.folder + TREE, settings)
+        self._tree = SharedTree(settings.folder + TREE, settings, watch)
         self.notes = self._tree.notes
         self._owner = owner
         self._outside = holders.mounts_of_standard_files()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something has happened to a name that matters to the view."""
+        return self._tree.names.has_news or self._tree.worktree_names.has_news
 
     @property
     def shown(self) -> dict[bytes, DesiredMount]:
@@ -89,9 +95,6 @@ class MountedView:
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
         self._events.register(self._tree.settings.more, select.EPOLLIN)
-        for names in (self._tree.names, self._tree.worktree_names, self._tree.settings.names):
-            if names.fd >= 0:
-                self._events.register(names.fd, select.EPOLLIN)
         if (requests := self._tree.storage.listener) is not None:
             self._events.register(requests, select.EPOLLIN)
         self.watched = self._events.fileno()

@@ -31,7 +31,7 @@ from rootsd.wall.git.carried_settings import (
     named_remotes,
 )
 from rootsd.wall.git.facts import Fact, FactKind
-from rootsd.wall.git.name_watch import APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.name_watch import APPEARED, NameEvent, WallWatch
 from rootsd.wall.git.protected import SETTINGS
 from rootsd.wall.git.settings_file import (
     BadSettings,
@@ -111,9 +111,8 @@ class _Copy:
 class PrivateSettings:
     """The copies of one wall, in its folder `base`."""
 
-    def __init__(self, base: bytes, skeleton: Skeleton, home: bytes) -> None:
-        self.names = NameWatch(APPEARED | NameEvent.WRITTEN)
-        """What `carry_over` takes comes from here."""
+    def __init__(self, base: bytes, skeleton: Skeleton, home: bytes, watch: WallWatch) -> None:
+        self._names = watch.view(APPEARED | NameEvent.WRITTEN)
         self._base = base + b"/settings"
         self._skeleton = skeleton
         self._home = home
@@ -155,7 +154,7 @@ class PrivateSettings:
         self._due.add(root + b"/" + path)
         names = dict.fromkeys((copy.name, WORKTREE_CONFIG), path)
         watched = [(copy.inside, names), (copy.folder, names)]
-        self.names.watch(root + b"/" + path, watched)
+        self._names.watch(root + b"/" + path, watched)
 
     def carry_over(self, shown: Collection[bytes]) -> None:
         """Carry over what has changed, also for the last time in roots that are not `shown`.
@@ -168,7 +167,7 @@ class PrivateSettings:
             for place, copy in self._copies.items()
             if copy.folder >= 0 and copy.root not in shown
         )
-        self._due.update(self.names.changed() or (), hidden)
+        self._due.update(self._names.changed() or (), hidden)
         for _ in range(_MAX_LOOKS):
             if not self._due:
                 break
@@ -179,7 +178,7 @@ class PrivateSettings:
             if copy.is_partly_carried:
                 self._due.add(place)
             elif copy.root not in shown:
-                self.names.forget(place)
+                self._names.forget(place)
                 copy.hide()
             if shown:
                 break

@@ -24,7 +24,7 @@ from rootsd.core.paths import ancestors, contains
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.directories import WORKTREES, git_directory_of
 from rootsd.wall.git.entries import NodeKind, kind_below
-from rootsd.wall.git.name_watch import NameWatch
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.git.named_files import named_by_git, names_some_in
 from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
 from rootsd.wall.git.tool_files import (
@@ -94,17 +94,17 @@ class _Shown(NamedTuple):
 class SharedTree:
     """The tree of one warden, in the folder `base`. Call `build` once, in its own process."""
 
-    def __init__(self, base: bytes, settings: WardenSettings) -> None:
-        self.names = NameWatch()
+    def __init__(self, base: bytes, settings: WardenSettings, watch: WallWatch) -> None:
+        self.names = watch.view()
         """What `find_broken` takes comes from here."""
         self._base = base
         self._entries = settings.entries
         self._policy = settings.protection
         self._skeleton = Skeleton(base)
-        self.settings = PrivateSettings(base, self._skeleton, settings.home)
+        self.settings = PrivateSettings(base, self._skeleton, settings.home, watch)
         """The copies of git's settings that programs change."""
         self._stage = MountStage(base)
-        self._worktrees = RootWorktrees()
+        self._worktrees = RootWorktrees(watch)
         self._stand_ins = StandIns(base, self._skeleton, self._worktrees)
         self.base = BaseView(
             self._skeleton, self._stage, self._stand_ins, self.names, self._hide_all

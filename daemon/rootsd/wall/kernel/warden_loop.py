@@ -29,6 +29,7 @@ from rootsd.core.mount_plan import (
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_line, to_line
 from rootsd.wall.git.facts import Fact, FactKind
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.kernel.disk_room import DiskRoom
@@ -124,6 +125,10 @@ class EnforcedView(Protocol):
     notes: list[str]
 
     @property
+    def has_news(self) -> bool:
+        """Whether something has happened to a name that matters to the view."""
+
+    @property
     def shown(self) -> Mapping[bytes, DesiredMount]:
         """The roots and git directories that programs see now, by path."""
 
@@ -144,7 +149,7 @@ class EnforcedView(Protocol):
         """Take all roots away from programs that are about to end, as far as it can."""
 
     def repair(self) -> AppliedChange:
-        """Do what `watched` has signaled: restore protections, or try again what failed."""
+        """Do what `watched` or `has_news` tell: restore protections, or try again what failed."""
 
     def carry_over(self) -> Iterable[Fact]:
         """Carry changes of git's settings over, and return facts about those that stay inside."""
@@ -159,7 +164,7 @@ class EnforcedView(Protocol):
         """Remove what is left on the disk."""
 
 
-MakeView = Callable[[WardenSettings], EnforcedView]
+MakeView = Callable[[WardenSettings, WallWatch], EnforcedView]
 
 
 def be_warden(
@@ -175,11 +180,12 @@ def be_warden(
     start = from_line(WardenStart, line)
     lock, listener = (*fds, -1, -1)[:2]
     settings = start.settings
-    view = make_view(settings)
+    watch = WallWatch()
+    view = make_view(settings, watch)
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel, settings, listener)
+    loop = _WardenLoop(view, watch, channel, settings, listener)
     _forget_given(settings.folder)  # those of a warden that was killed
     try:
         source = FollowedRoots(start.roots, start.denied)
@@ -239,14 +245,16 @@ class _WardenLoop:
     def __init__(
         self,
         view: EnforcedView,
+        watch: WallWatch,
         channel: socket.socket,
         settings: WardenSettings,
         listener: int,
     ) -> None:
         self._worktrees = NewWorktrees(settings.folder) if settings.has_new_worktrees else None
         self._view = view
+        self._watch = watch
         self._given = settings.folder + GIVEN
-        self._changes = SessionChanges(settings.folder, settings.protection)
+        self._changes = SessionChanges(settings.folder, settings.protection, watch)
         self._teller = RootTeller(None if listener < 0 else socket.socket(fileno=listener))
         self._channel = channel
         self._feed: WardenFeed | None = None
@@ -284,6 +292,7 @@ class _WardenLoop:
         while not self._has_ended:
             self._flush()
             ready = self._poll()
+            self._watch.attend()
             if self._feed is not None:
                 self._feed.attend()
             self._room.attend()
@@ -292,14 +301,14 @@ class _WardenLoop:
             if self._worktrees is not None:
                 self._attend_worktrees(self._worktrees, ready)
             self._changes.drop_all_but(self._wanted)
-            if self._changes.fd in ready and (names := self._changes.attend()):
+            if names := self._changes.attend():
                 self._tell_changes(ChangeNews(names))
             if any(fd in ready for fd, _ in self._teller.interest()):
                 self._teller.attend()
                 self._tell_changes(ChangeNews((), self._teller.refused))
             if self._late:
                 self._set_roots([*self._roots.values()], self._denied, {})
-            if self._view.watched in ready:
+            if self._view.watched in ready or self._view.has_news:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
                     self._report(self._state(0, repaired))
@@ -340,6 +349,7 @@ class _WardenLoop:
         self._view.withdraw()
         if self._worktrees is not None:
             self._changes.keep(_unread(self._worktrees.settle(self._roots, math.inf)))
+        self._watch.attend()
         self._changes.keep(self._view.carry_over())
         lines = self._changes.conclude()
         if self._feed is not None:
@@ -479,8 +489,8 @@ class _WardenLoop:
         poll.register(self._channel, wanted)
         if self._view.watched >= 0:
             poll.register(self._view.watched, select.POLLIN)
-        if self._changes.fd >= 0:
-            poll.register(self._changes.fd, select.POLLIN)
+        if self._watch.fd >= 0:
+            poll.register(self._watch.fd, select.POLLIN)
         for fd, events in self._teller.interest():
             poll.register(fd, events)
         deadline = self._room.deadline

@@ -21,7 +21,7 @@ from rootsd.wall.git.directories import (
     search_repositories,
 )
 from rootsd.wall.git.entries import names_below
-from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, WallWatch
 from rootsd.wall.system_calls import closing, open_below
 
 _SEARCHED_AT_ONCE = 128
@@ -30,8 +30,8 @@ _SEARCHED_AT_ONCE = 128
 class RootWorktrees:
     """The git directories and the worktrees of shown roots, by the path of the root."""
 
-    def __init__(self) -> None:
-        self.names = NameWatch(APPEARED | NameEvent.WRITTEN | NameEvent.DELETED)
+    def __init__(self, watch: WallWatch) -> None:
+        self.names = watch.view(APPEARED | NameEvent.WRITTEN | NameEvent.DELETED)
         """What tells about new and removed worktrees comes from here."""
         self.unwatched: set[bytes] = set()
         """The roots in which a new worktree is not noticed at once: no watch was left."""
