@@ -179,6 +179,7 @@ class StoppedHelper:
 
     def __init__(self) -> None:
         self.asked, self.may_go_on = Event(), Event()
+        self.has_answered = False
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         self.asked.set()
@@ -187,6 +188,9 @@ class StoppedHelper:
 
     def problem(self) -> str | None:
         return None
+
+    def has_just_answered(self) -> bool:
+        return self.has_answered
 
     def close(self) -> None:
         return
@@ -202,3 +206,10 @@ async def test_a_helper_that_is_stopped_degrades_the_daemon_until_it_answers() -
         stopped.may_go_on.set()
         patient = HelperProbe(stopped, HANG_GUARD)
         assert await patient.problems() == []
+
+
+async def test_a_helper_that_has_just_answered_is_not_asked() -> None:
+    helper = StoppedHelper()
+    helper.has_answered = True
+    assert await HelperProbe(helper).problems() == []
+    assert not helper.asked.is_set()

@@ -31,6 +31,7 @@ def test_an_answer_of_any_size_arrives_complete_and_each_thread_gets_its_own(
         body = b"\0" * size
         assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
     assert link.problem() is None
+    assert link.has_just_answered()
     questions = [b"echo:%d" % number for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda q: link.ask(ASKED, q, SECONDS), questions))

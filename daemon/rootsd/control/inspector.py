@@ -25,7 +25,7 @@ MAX_AT_ONCE = 64
 """With more projects, a decision does not wait: the first look comes afterwards."""
 _BATCH = 128  # as of the observations of discovery: events for one transaction
 _SOON_S, _SWEEP_S = 10.0, 120.0
-_PAUSE_S, _REST_S = 600.0, 1.0
+_PAUSE_S, _REST_S = 600.0, 0.5
 _SHARE = 500  # a sweep takes at most this part of the time
 _MAX_TOLD = 10_000
 TellChanged = Callable[[str, Sequence[str]], None]
@@ -63,12 +63,13 @@ class Inspector:
             with anyio.move_on_after(max(_PAUSE_S, _SHARE * (time.monotonic() - started))):
                 while True:
                     await self._wake.wait()
+                    # A root that is removed must be withdrawn first. Then nobody looks into it.
+                    with anyio.move_on_after(_REST_S):
+                        await anyio.Event().wait()
                     self._wake = anyio.Event()
                     noted, self._noted = self._noted, set()
                     known = self._ledger.catalog.projects
                     await self._look_if_needed([known[p] for p in noted if p in known], _SWEEP_S)
-                    with anyio.move_on_after(_REST_S):
-                        await anyio.Event().wait()
 
     async def sweep(self, seconds: float = _SOON_S) -> int:
         """Look into all approved projects, and those for which a rule needs that.

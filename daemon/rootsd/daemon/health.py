@@ -108,8 +108,9 @@ def _connect_and_leave(path: bytes) -> None:
 class HelperProbe:
     """Finds out whether the helper answers.
 
-    A helper that a signal has stopped is still there. So ask it something. If the answer does not
-    come, the question goes on in its thread, and has the helper replaced at its deadline.
+    A helper that a signal has stopped is still there. So ask it something, unless it has just
+    answered somebody. If the answer does not come, the question goes on in its thread, and has the
+    helper replaced at its deadline.
     """
 
     def __init__(self, helper: Helper, patience_s: float = 1.0) -> None:
@@ -120,7 +121,7 @@ class HelperProbe:
     async def problems(self) -> list[str]:
         """Return the consequences of a helper that does not answer, or nothing if it does."""
         trouble = self._helper.problem()
-        if trouble is None and not await self._answers():
+        if trouble is None and not (self._helper.has_just_answered() or await self._answers()):
             trouble = "the helper process does not answer, and is being replaced"
         return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
 

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import Protocol
 
@@ -29,6 +30,7 @@ from rootsd.helper.server import REPLACE_SIGNAL, become_supervisor
 # this.
 _GRACE_S = 5.0
 _EVENT_BYTES = 4096
+_JUST_NOW_S = 1.0
 _RESTARTING = "the helper process was lost, and another one is being started"
 
 
@@ -54,6 +56,9 @@ class Helper(Protocol):
 
     def problem(self) -> str | None:
         """Return why no helper is running, or None if one is."""
+
+    def has_just_answered(self) -> bool:
+        """Return whether an answer has come within the last second."""
 
     def close(self) -> None:
         """Stop the helper and its workers."""
@@ -84,6 +89,10 @@ class UnavailableHelper:
         """Return why no helper is running."""
         return self._problem
 
+    def has_just_answered(self) -> bool:
+        """Return False."""
+        return False
+
     def close(self) -> None:
         """Do nothing: no process runs."""
 
@@ -96,6 +105,7 @@ class HelperLink:
         self._supervisor = supervisor
         self._channel = channel
         self._lock = threading.Lock()
+        self._last_answer: float | None = None
         self._restarting: str | None = None  # why no helper is running for the moment
         self._end: str | None = None  # why no helper will run again
 
@@ -109,6 +119,7 @@ class HelperLink:
             with theirs:
                 self._send(task, seconds, theirs)
             outcome, body = self._answer(ours, question, seconds)
+        self._last_answer = time.monotonic()
         if outcome is AnswerStatus.FAILED:
             raise NoAnswer(f"the helper could not answer: {body.decode('ascii', 'replace')}")
         return body
@@ -117,6 +128,11 @@ class HelperLink:
         """Return why no helper is running, or None if one is."""
         with self._lock:
             return self._problem()
+
+    def has_just_answered(self) -> bool:
+        """Return whether an answer has come within the last second."""
+        answered = self._last_answer
+        return answered is not None and time.monotonic() - answered < _JUST_NOW_S
 
     def close(self) -> None:
         """Stop the helper and its workers."""

@@ -85,7 +85,10 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
         "rootsd.helper.project_facts:answer_risks", WorkerAccess.FILES, max_workers=2
     ),
     HelperTask.INSPECTIONS: TaskSpec(
-        "rootsd.helper.project_facts:answer_inspections", WorkerAccess.FILES, max_workers=2
+        "rootsd.helper.project_facts:answer_inspections",
+        WorkerAccess.FILES,
+        max_workers=2,
+        is_preforked=True,
     ),
     HelperTask.LAST_COMMIT: TaskSpec(
         "rootsd.helper.project_facts:answer_last_commit",
