@@ -15,6 +15,10 @@ import os
 import sys
 from collections.abc import Callable
 
+TYPE_CHECKING = False  # see `rootsd.check`
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 LIBRARY_PATH = "ROOTSD_LIBRARY_PATH"
 """Where the command `bin/rootsd` keeps LD_LIBRARY_PATH of an AppImage for what rootsd starts."""
 INTERRUPTED = 130
@@ -73,6 +77,17 @@ def _status_of_lost_output(error: OSError) -> int:
         return BROKEN_PIPE
     sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
     return 1
+
+
+def leave(status: int) -> NoReturn:
+    """End this process. A program without threads has nothing to wait for or to take apart."""
+    if {"threading", "atexit"}.isdisjoint(sys.modules):
+        try:  # noqa: SIM105 - contextlib takes time to load
+            sys.stderr.flush()  # `main` has flushed the other one
+        except OSError:
+            pass  # nobody reads it
+        os._exit(status)
+    sys.exit(status)
 
 
 def _load(words: list[str]) -> Callable[[], int]:
@@ -191,4 +206,4 @@ def _is_only_count(rest: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

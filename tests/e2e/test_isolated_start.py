@@ -199,7 +199,7 @@ def test_an_appimage_s_libraries_are_not_for_python(
     """The linker reads the value at the start of the process, which /proc shows."""
     installed.file.write_text(
         installed.file.read_text().replace(
-            "sys.exit(main())", "print(open('/proc/self/environ').read()); sys.exit(main())"
+            "leave(main())", "print(open('/proc/self/environ').read()); leave(main())"
         )
     )
     mounted = str(tmp_path / "mounted")

@@ -57,12 +57,17 @@ class Engine(ABC):
     def _load_view(self, owner: int) -> MakeView:
         """Load the part in the warden, and return what makes it for programs of `owner`."""
 
-    @abstractmethod
     def enter(self, warden: Warden, options: CellOptions) -> None:
         """Move this forked process behind the wall. Return in the program's process only.
 
-        Raises OSError.
+        It may run then. Raises OSError.
         """
+        self._enter(warden, options)
+        warden.wait_ready()
+
+    @abstractmethod
+    def _enter(self, warden: Warden, options: CellOptions) -> None:
+        """Move this forked process behind the wall. Return in the program's process only."""
 
 
 class NamespaceEngine(Engine):
@@ -76,7 +81,7 @@ class NamespaceEngine(Engine):
 
         return partial(MountedView, owner=owner)
 
-    def enter(self, warden: Warden, options: CellOptions) -> None:
+    def _enter(self, warden: Warden, options: CellOptions) -> None:
         """Move this process into namespaces below the warden's."""
         from rootsd.wall.kernel import cell  # noqa: PLC0415
 
@@ -100,7 +105,7 @@ class StaticEngine(Engine):
 
         return partial(FixedView, version=self._version)
 
-    def enter(self, warden: Warden, options: CellOptions) -> None:
+    def _enter(self, warden: Warden, options: CellOptions) -> None:
         """Restrict this process by the warden's rules."""
         from rootsd.wall.kernel import static_cell  # noqa: PLC0415
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ GIVEN, TREE = b"/given", b"/tree"
 """The folders, in that of a wall, with the files that a person gives, and with the mounts."""
 VIEW = b"/view"
 """The folder in `TREE` that is the root folder of the programs."""
-_MAX_FDS = 2
+_MAX_FDS = 3
 """How many descriptors come with the first line of each side."""
 _CHUNK = 1 << 16
 
@@ -81,7 +82,7 @@ class WardenStart(NamedTuple):
 
 
 class WardenStarted(NamedTuple):
-    """The answer to a start, with the gates. See `Warden`. Without `first`, it is a failure.
+    """The answer to a start, with `Warden.ready` and the gates. Without `first`, it is a failure.
 
     Then `error` is its number, and `step` says what was attempted.
     """
@@ -117,13 +118,15 @@ class Warden(NamedTuple):
     """A running warden, as its owner sees it.
 
     `gates` are descriptors with which a program gets behind the wall; their meaning depends on the
-    engine. `folder` is that of the settings, `alive` is readable (at its end) when the warden has
-    ended, and `channel` is for orders. Programs need `variables` in their environment. `notes` are
-    what could not be shown at the start, as sentences, and `first` is the first state. `since` is
-    the time of the start, in seconds.
+    engine. A program's process waits until `ready` is readable, since the warden still notes the
+    state of the roots while that process is made. `folder` is that of the settings, `alive` is
+    readable (at its end) when the warden has ended, and `channel` is for orders. Programs need
+    `variables` in their environment. `notes` are what could not be shown at the start, as
+    sentences, and `first` is the first state. `since` is the time of the start, in seconds.
     """
 
     pid: int
+    ready: int
     gates: tuple[int, ...]
     folder: bytes
     alive: int
@@ -134,9 +137,16 @@ class Warden(NamedTuple):
     since: float
 
     def close_gate(self) -> None:
-        """Close the gates and the pipe, after the last program was started."""
-        for fd in (*self.gates, self.alive):
+        """Close the gates and the pipes, after the last program was started."""
+        for fd in (self.ready, *self.gates, self.alive):
             os.close(fd)
+
+    def wait_ready(self) -> None:
+        """Wait in a program's process until it may run. Raises OSError if the warden ends."""
+        poll = select.poll()
+        poll.register(self.ready, select.POLLIN)
+        if not poll.poll()[0][1] & select.POLLIN:
+            raise OSError(errno.EIO, "the warden ended")
 
     def end(self) -> list[str]:
         """Let the warden end, and with it the programs, and wait until it has done all its work.
@@ -217,14 +227,15 @@ class WaitingWarden:
                 send_line(self._channel, followed[0], [followed[1]])
         if serve_until is not None:
             serve_until(self._channel)
-        line, gates = receive_line(self._channel)
+        line, fds = receive_line(self._channel)
         answer = from_line(WardenStarted, line or b"{}")
         if answer.first is None:
             self._is_started = False
             self.close()
             raise WallSetupFailed(answer.error, answer.step)
+        ready, *gates = fds
         return Warden(
-            self._pid, tuple(gates), start.settings.folder, self._alive, self._channel,
+            self._pid, ready, tuple(gates), start.settings.folder, self._alive, self._channel,
             answer.variables, answer.notes, answer.first, since,
         )  # fmt: skip
 

@@ -199,10 +199,14 @@ def be_warden(
         if source.make_feed is not None:
             # First, so that no program sees what was denied meanwhile.
             loop.follow(source.make_feed, first)
-        gates = view.gates()
-        send_line(channel, WardenStarted(view.variables(), tuple(notes), first), gates)
-        for fd in gates:
+        ready, told = os.pipe2(os.O_CLOEXEC)
+        fds = [ready, *view.gates()]
+        send_line(channel, WardenStarted(view.variables(), tuple(notes), first), fds)
+        for fd in fds:
             os.close(fd)
+        loop.note_first_roots()  # the program's process is made meanwhile
+        os.write(told, b"\n")
+        os.close(told)
         loop.run()
         os.close(alive)  # this ends the programs
         _wait_for_end(channel)
@@ -333,12 +337,15 @@ class _WardenLoop:
         self._roots = {root.path: root for root in roots}
         self._wanted = desired = self._desired()
         self._teller.announce(self._teller.unknown(desired), desired, self._git_directories())
-        self._changes.note(self._changes.unknown(desired))
         change = self._view.build(desired, self._denied)
-        self._changes.wait_listed()
         self._teller.wait()
         self._tell_roots()
         return self._state(0, change)
+
+    def note_first_roots(self) -> None:
+        """Note the state of the roots, before the first program runs."""
+        self._changes.note(self._changes.unknown(self._wanted))
+        self._changes.wait_listed()
 
     def conclude(self) -> list[str]:
         """Report what the programs have left behind. Return what people need to know about files.
