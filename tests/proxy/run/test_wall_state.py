@@ -194,7 +194,7 @@ class PlayedWall:
                 "s",
                 NamespaceWall(),
                 composed,
-                Warden(self.pid, (), b"/", -1, warden, {}, (), first, 0.0),
+                Warden(self.pid, -1, (), b"/", -1, warden, {}, (), first, 0.0),
                 WallSubscription(feed, WallSettings(), followed),
             )
         )
