@@ -30,7 +30,7 @@ async def test_a_sweep_looks_into_approved_projects_and_where_a_rule_needs_it() 
     allow = Rule(1, SOURCES, Verdict.APPROVED, PERSON, NOON)
     inherits = worktree(6, 1)
     known = (approved(1), denied(2), project(3), granted(4), inherits)
-    assert await looked_into(*known, rules=(allow,)) == {path(1), path(4)}
+    assert await looked_into(*known, rules=(allow,)) == {path(1), path(4), path(6)}
     careful = replace(allow, risk=RiskLimit.NONE)
     assert {path(1), path(3), path(4)} <= await looked_into(*known, rules=(careful,))
 
@@ -56,6 +56,31 @@ async def test_each_change_is_told_once() -> None:
     assert await sweep(("mcp", "3"), ("hook", "1")) == ["p1/hook"]
     assert await sweep(("mcp", "1")) == []
     assert control.world.published() == {path(1), path(2)}
+
+
+async def test_a_worktree_that_inherits_is_compared_with_its_main_checkout() -> None:
+    """One content is told once for all of its worktrees. Control: the main checkout's is not."""
+    control = ControlHarness(approved(1), worktree(6, 1), worktree(7, 1))
+    same, other = found(("mcp", "1")), found(("mcp", "2"), ("hook", "1"))
+    control.reader.seen = {path(1): same, path(6): same, path(7): same}
+    await control.inspector.sweep()
+    assert control.changed == []
+    control.reader.seen = {path(1): None, path(6): other, path(7): other}
+    await control.inspector.sweep()
+    assert sorted(control.changed) == ["p6/hook", "p6/mcp"]
+    known = control.world.ledger.catalog.projects
+    assert known[path(7)].changed_files == {"mcp": "changed", "hook": "new"}
+    assert known[path(1)].changed_files == {}
+
+
+async def test_a_new_worktree_with_other_files_loses_its_approval_by_that_policy() -> None:
+    control = ControlHarness(approved(1), worktree(6, 1), worktree(7, 1))
+    control.inspector.policy = ChangePolicy.PENDING
+    same, other = found(("mcp", "1")), found(("mcp", "2"))
+    control.reader.seen = {path(1): same, path(6): same, path(7): other}
+    await control.inspector.sweep()
+    assert control.world.published() == {path(1), path(6)}
+    assert control.world.ledger.catalog.projects[path(7)].ruling.is_lapsed
 
 
 async def test_a_switch_between_two_branches_is_told_once() -> None:

@@ -108,6 +108,12 @@ def test_the_first_look_after_a_grant_is_noted_once() -> None:
     assert observed.verb is ChangeVerb.OBSERVED
 
 
+def test_a_lapse_after_a_look_is_logged_as_a_lapse() -> None:
+    known = after(NOTHING_KNOWN, seen(API), APPROVE, look(*HAS_MCP))
+    (lapsed,) = plan(known, [seen(API, 2)], NOW).changes
+    assert lapsed.verb is ChangeVerb.LAPSED
+
+
 def changed(*more: Input) -> Catalog:
     return after(NOTHING_KNOWN, AddRule(WORK, Verdict.APPROVED, ANN), seen(API), look(), *more)
 

@@ -34,8 +34,9 @@ RULES, POLICY = ".codex/rules/default.rules", ".gemini/policies/auto-saved.toml"
 SHELL_RULE = '[[rule]]\ndecision = "allow"\ntoolName = "run_shell_command"\n'
 BOTH = (EVERYTHING, EVERYTHING)
 BASH_ASKS = {"bash": "ask"}
-SANDBOX = {"sandbox": {"enabled": True}}
-NO_HOME = {"sandbox": {"enabled": True, "filesystem": {"denyRead": ["~/"]}}}
+NO_QUESTION = {"enabled": True, "autoAllowBashIfSandboxed": True}
+SANDBOX = {"sandbox": NO_QUESTION}
+NO_HOME = {"sandbox": {**NO_QUESTION, "filesystem": {"denyRead": ["~/"]}}}
 
 REACH = [
     ("claude-code", _claude(), ASKS_ELSEWHERE, ASKS),
@@ -54,6 +55,8 @@ REACH = [
     ("claude-code", _claude(permissions={"allow": ["Read"]}), EVERYTHING, ASKS),
     ("claude-code", _claude(permissions={"allow": ["Edit"]}), ASKS_ELSEWHERE, EVERYTHING),
     ("claude-code", _claude(**SANDBOX), EVERYTHING, ASKS_ELSEWHERE),
+    ("claude-code", _claude(sandbox={"enabled": True}), ASKS_ELSEWHERE, ASKS),
+    ("claude-code", _claude(sandbox={**NO_QUESTION, "enabled": False}), ASKS_ELSEWHERE, ASKS),
     (
         "claude-code", _claude(permissions={"defaultMode": "bypassPermissions"}, **SANDBOX),
         EVERYTHING, EVERYTHING,

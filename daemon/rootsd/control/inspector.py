@@ -4,20 +4,21 @@ A look reads which files run by themselves, the risks, and the origin: `rootsd.h
 The catalog keeps what it found. Two things depend on that: a rule that names an origin or a risk,
 and what a person is told about files that changed since the approval.
 
-A worktree that only inherits its approval is not looked into: programs make them all day.
+A worktree that only inherits its approval counts as changed where it differs from what was
+accepted in its main checkout. A person is told of one content once for all worktrees.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import anyio
 
 from rootsd.config.schema import ChangePolicy
 from rootsd.control.project_reader import ProjectReader
 from rootsd.core.inputs import ProjectInspected
-from rootsd.core.model import ActorKind, LapseReason, Presence, Project, Rule, Verdict
+from rootsd.core.model import ActorKind, Inspection, LapseReason, Presence, Project, Rule
 from rootsd.core.rules import needs_inspection
 from rootsd.state.ledger import Ledger
 
@@ -45,7 +46,7 @@ class Inspector:
         self._tell = tell
         self.policy = policy
         self._noted: set[bytes] = set()
-        # Project, file, and content. A switch between two branches is told once.
+        # Main checkout, file, and content. A switch between two branches is told once.
         self._told: set[tuple[bytes, str, str]] = set()
         self._wake = anyio.Event()
 
@@ -95,7 +96,13 @@ class Inspector:
         found = await self._reader.inspections(projects, seconds)
         now = self._ledger.catalog.projects
         events = [
-            ProjectInspected(project.path, project.observed.identity, seen, lapse)
+            ProjectInspected(
+                project.path,
+                project.observed.identity,
+                seen,
+                lapse,
+                _accepted_in_main(project, now, found),
+            )
             for project in projects
             if project.path in found
             and (seen := found[project.path] or (lapse and project.observed.inspection))
@@ -119,7 +126,8 @@ class Inspector:
         if before is None or now is None or now.observed.inspection is None:
             return []
         new, name = now.changed_files.keys() - before.changed_files, catalog.name_of(now)
-        found = {(now.path, *file) for file in now.observed.inspection.files if file[0] in new}
+        repository = now.observed.main_checkout or now.path
+        found = {(repository, *file) for file in now.observed.inspection.files if file[0] in new}
         untold = sorted(found - self._told)
         if len(self._told) > _MAX_TOLD:
             self._told.clear()
@@ -133,10 +141,19 @@ def _is_last_look(project: Project, now: Project | None) -> bool:
 
 
 def _is_needed(project: Project, rules: Iterable[Rule]) -> bool:
-    seen, decision = project.observed, project.ruling.decision
+    seen = project.observed
     if seen.presence is not Presence.PRESENT or seen.incomplete is not None:
         return False
-    is_approved = decision is not None and decision.verdict is Verdict.APPROVED
-    givers = (grant.actor.kind for grant in project.ruling.grants)
-    is_granted = any(kind is not ActorKind.MAIN_CHECKOUT for kind in givers)
-    return is_approved or is_granted or needs_inspection(rules, project)
+    return project.ruling.approves or needs_inspection(rules, project)
+
+
+def _accepted_in_main(
+    project: Project, projects: Mapping[bytes, Project], found: Mapping[bytes, Inspection | None]
+) -> tuple[tuple[str, str], ...] | None:
+    """Return the files that were accepted in the main checkout, if `project` only inherits."""
+    ruling, main = project.ruling, projects.get(project.observed.main_checkout or b"")
+    inherits = all(grant.actor.kind is ActorKind.MAIN_CHECKOUT for grant in ruling.grants)
+    if main is None or ruling.decision is not None or not inherits:
+        return None
+    seen = found.get(main.path)
+    return seen.files if main.ruling.files is None and seen is not None else main.ruling.files

@@ -74,13 +74,16 @@ class ProjectUnsafe(Struct, frozen=True):
 class ProjectInspected(Struct, frozen=True):
     """A look into the project at `path`, when it had this identity, found this.
 
-    `lapse` is set if the approval lapses when a file that runs by itself has changed.
+    `lapse` is set if the approval lapses when a file that runs by itself has changed. `accepted`
+    are the files that the approval is based on if this is the first look: for a worktree that
+    inherits, those of its main checkout, and otherwise None, for what was found.
     """
 
     path: bytes
     identity: Identity | None
     inspection: Inspection
     lapse: LapseReason | None = None
+    accepted: tuple[tuple[str, str], ...] | None = None
 
 
 class ApprovalExpired(Struct, frozen=True):

@@ -224,8 +224,8 @@ class _PlanBuilder:
                 verb = ChangeVerb.WITHDRAWN
                 actor = before.ruling.grants[-1].actor if before.ruling.grants else None
             elif after is not None and before.ruling != after.ruling:
-                is_first_look = before.ruling.files != after.ruling.files
-                verb = ChangeVerb.NOTED if is_first_look else ChangeVerb.LAPSED
+                is_lapse = before.ruling.lapse != after.ruling.lapse
+                verb = ChangeVerb.LAPSED if is_lapse else ChangeVerb.NOTED
         self._put(event.path, after, verb, actor)
 
     def _id_for(self, path: bytes) -> str:

@@ -239,7 +239,8 @@ def _inspected(project: Project, event: ProjectInspected, now: datetime) -> Proj
         return project
     seen = replace(project, observed=replace(project.observed, inspection=event.inspection))
     if seen.ruling.files is None and seen.ruling.approves:
-        return replace(seen, ruling=replace(seen.ruling, files=event.inspection.files))
+        files = event.inspection.files if event.accepted is None else event.accepted
+        seen = replace(seen, ruling=replace(seen.ruling, files=files))
     if event.lapse is not None and seen.changed_files:
         return _lapsed(seen, event.lapse, now)
     return seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -97,7 +97,7 @@ def test_a_client_refuses_the_file_that_exposure_calls_invalid(
     assert _run(world, *LISTINGS[client]).status != 0
 
 
-# A rule that Claude Code allows, and what then reads a file elsewhere.
+# A rule that Claude Code allows, or its sandbox, and what then reads a file elsewhere.
 RULES: list[tuple[str, Step]] = [
     ("Bash(git:*)", Shell("git -c alias.x='!cat FILE' x")),
     ("Bash(make *)", Shell("make --eval 'x:;@cat FILE' x")),
@@ -113,6 +113,16 @@ RULES: list[tuple[str, Step]] = [
 ]
 
 
+_SCRIPT = Shell("python3 -c 'print(open(\"FILE\").read())'")
+_BOXED, _NO_QUESTION = {"enabled": True}, {"autoAllowBashIfSandboxed": True}
+SANDBOXES: list[tuple[Mapping[str, object], Step]] = [
+    (_BOXED, _SCRIPT),
+    (_NO_QUESTION, _SCRIPT),
+    ({**_BOXED, **_NO_QUESTION}, _SCRIPT),
+    ({**_BOXED, **_NO_QUESTION, "filesystem": {"denyRead": ["~/"]}}, _SCRIPT),
+]
+
+
 def _in_file(step: Step, file: Path) -> Step:
     if isinstance(step, Shell):
         return Shell(step.command.replace("FILE", str(file)))
@@ -120,15 +130,26 @@ def _in_file(step: Step, file: Path) -> Step:
 
 
 def test_a_rule_of_claude_code_allows_what_exposure_says(world: AgentWorld) -> None:
+    _compare_reads(world, [({"permissions": {"allow": [rule]}}, step) for rule, step in RULES])
+
+
+@pytest.mark.needs("bubblewrap", "socat")
+def test_the_sandbox_of_claude_code_reads_what_exposure_says(world: AgentWorld) -> None:
+    _compare_reads(world, [({"sandbox": settings}, step) for settings, step in SANDBOXES])
+
+
+def _compare_reads(world: AgentWorld, cases: Iterable[tuple[Mapping[str, object], Step]]) -> None:
+    """Compare what Claude Code reads without a question with what exposure says, in each case."""
     file = _write(world, "elsewhere/notes.txt", "the text elsewhere")
     really, told = {}, {}
-    for rule, step in RULES:
-        _write(world, ".claude/settings.json", {"permissions": {"allow": [rule]}})
+    for settings, step in cases:
+        case = json.dumps(settings)
+        _write(world, ".claude/settings.json", settings)
         model = world.play(CarefulClaude(), [_in_file(step, file)], {}, world.parent / "api")
-        really[rule] = "the text elsewhere" in model.results[0]
+        really[case] = "the text elsewhere" in model.results[0]
         items = json.loads(_run(world, str(ROOTSD), "exposure", "--json").output)["items"]
-        told[rule] = next(i for i in items if i["name"] == "claude-code")["reads"]["extent"]
-    assert {rule: extent == "everything" for rule, extent in told.items()} == really
+        told[case] = next(i for i in items if i["name"] == "claude-code")["reads"]["extent"]
+    assert {case: extent == "everything" for case, extent in told.items()} == really
     assert set(really.values()) == {True, False}
 
 

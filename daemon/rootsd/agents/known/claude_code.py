@@ -152,6 +152,8 @@ SETTINGS = RUNS[1:3]
 _MANAGED_ON_MACOS = "/Library/Application Support/ClaudeCode/managed-settings"
 _MODE = ("permissions", "defaultMode")
 _NO_BYPASS = ("permissions", "disableBypassPermissionsMode")
+_SANDBOX = ("sandbox", "enabled")
+_NO_QUESTION = ("sandbox", "autoAllowBashIfSandboxed")
 _RULES = ("allow", "deny", "ask")
 _TOOLS = (
     "Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "NotebookEdit", "NotebookRead", "Read",
@@ -167,6 +169,8 @@ def reach(
 
     Its file tools ask before they leave the project, and so do commands such as `cat` and `cp`
     that name a path elsewhere, even if a rule allows them. A rule to edit a path also reads it.
+    Its sandbox reads the whole disk by default. It asks before each command in there, too, unless
+    a setting turns that off.
     """
     form, extent = forms.reach, forms.reach.Extent
     managed, user = _files(home)
@@ -190,16 +194,17 @@ def reach(
         said = form.widened(said, file, allowed, lambda rule: _widened_by(home, rule))
         typed = [*_opened(file).values(), *filter(None, map(_folder_of, allowed.values()))]
         opened |= dict.fromkeys(typed, file.path)
-    sandbox = form.first_with(files, "sandbox", "enabled")
-    if sandbox is not None and sandbox.at("sandbox", "enabled") is True:
+    boxed, asking = (form.first_with(files, *keys) for keys in (_SANDBOX, _NO_QUESTION))
+    is_boxed = boxed is not None and boxed.at(*_SANDBOX) is True
+    if is_boxed and asking is not None and asking.at(*_NO_QUESTION) is True:
         reads, writes = said
-        is_asked = sandbox.at("sandbox", "autoAllowBashIfSandboxed") is False
-        denied = sandbox.texts("sandbox", "filesystem", "denyRead").values()
-        is_denied = any(home.holds_home(home.expand(each) or "-") for each in denied)
-        if not (is_asked or is_denied):  # its sandbox reads the whole disk
-            reads = form.said_by(extent.EVERYTHING, sandbox, "sandbox", "enabled")
+        denied = (
+            each for f in files for each in f.texts("sandbox", "filesystem", "denyRead").values()
+        )
+        if not any(home.holds_home(home.expand(each) or "-") for each in denied):
+            reads = form.said_by(extent.EVERYTHING, asking, *_NO_QUESTION)
         if writes["extent"] != extent.EVERYTHING:  # it limits commands, not the file tools
-            writes = form.said_by(extent.ASKS_ELSEWHERE, sandbox, "sandbox", "enabled")
+            writes = form.said_by(extent.ASKS_ELSEWHERE, asking, *_NO_QUESTION)
         said = reads, writes
     found = itertools.chain.from_iterable(_findings(home, files, file) for file in inside or files)
     if not inside:
