@@ -1,10 +1,10 @@
 """The console entry point: run the fast commands directly, and all others by the command line.
 
-Every MCP client starts `bridge` and `run`, agents start `hook` before each call of a tool,
-`confine` starts agents, every shell prompt starts `check` and `pending --count`, every shell
-starts `completion` and `shell-init`, and `AGENT --outside` starts `review --before`. For these, an
-import of click would take longer than their work. `daemon` runs for a long time, and click would
-stay in its memory.
+Every MCP client starts `bridge` and `run`, editors start `acp`, agents start `hook` before each
+call of a tool, `confine` starts agents, every shell prompt starts `check` and `pending --count`,
+every shell starts `completion` and `shell-init`, and `AGENT --outside` starts `review --before`.
+For these, an import of click would take longer than their work. `daemon` runs for a long time, and
+click would stay in its memory.
 """
 
 from __future__ import annotations
@@ -99,11 +99,10 @@ def _load(words: list[str]) -> Callable[[], int]:
             from rootsd.proxy.bridge import main as bridge
 
             return lambda: bridge.main(rest)
-        case ["run", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+        case ["run" | "acp" as verb, *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
             _lose_messages()
-            from rootsd.proxy.run import main as run
-
-            return lambda: run.main(rest)
+            relay = _load_run() if verb == "run" else _load_acp()
+            return lambda: relay(rest)
         case ["confine", *rest] if (_HELP | {"--clean"}).isdisjoint(_flags_of_run(rest)):
             _lose_messages()
             from rootsd.wall.session import main as confine
@@ -139,6 +138,18 @@ def _load(words: list[str]) -> Callable[[], int]:
     from rootsd.cli import main as command_line
 
     return lambda: command_line.main(words)
+
+
+def _load_run() -> Callable[[list[str]], int]:
+    from rootsd.proxy.run import main
+
+    return main.main
+
+
+def _load_acp() -> Callable[[list[str]], int]:
+    from rootsd.proxy.acp import main
+
+    return main.main
 
 
 def _has_reviewed_all() -> bool:

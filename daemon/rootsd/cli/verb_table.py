@@ -26,7 +26,7 @@ _ORDER = """
     pending review approve deny forget undo prune export rename tag focus add rule guard
     give
     exposure status ls show open log sessions check why version help
-    completion shell-init bridge run hook daemon
+    completion shell-init bridge run acp hook daemon
 """
 
 _SUMMARY = re.compile(r'"""`rootsd [a-z-]+`: (.+)\.(?:"""|\n)')

@@ -244,13 +244,18 @@ _BUILD_FOLDERS = frozenset({"bin", "build", "dist", "lib", "out", "src"})
 
 def server_name(words: Sequence[str]) -> str:
     """Return the display name of the server that `words` start, such as `run: mcp-server-git`."""
+    return f"run: {program_name(words)}"
+
+
+def program_name(words: Sequence[str]) -> str:
+    """Return the name of the program that `words` start, also by a launcher such as npx."""
     program = _base(words[0])
     if program in _LAUNCHERS:
         plain = (word for word in words[1:] if not word.startswith("-"))
         named = next((word for word in plain if word not in _LAUNCHER_VERBS), None)
         if named is not None:
             program = named if named.startswith("@") else _base(named)
-    return f"run: {program}"
+    return program
 
 
 def _base(word: str) -> str:

@@ -29,8 +29,8 @@ from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
 from rootsd.proxy.run.process import ServerProcess, enlarge_pipe
 from rootsd.proxy.run.refusal import report_error
+from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.roots import RootFolder, WallState, parse_daemon_roots
-from rootsd.proxy.run.session import RunSession
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
 from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
@@ -57,7 +57,7 @@ class ClientOutput:
     """
 
     def __init__(
-        self, session: RunSession, out: Outbox, write: Callable[[bytes | bytearray], int]
+        self, session: RelayedSession, out: Outbox, write: Callable[[bytes | bytearray], int]
     ) -> None:
         self.is_open = True
         """Whether the client still reads."""
@@ -165,7 +165,7 @@ class RunProxy:
 
     def __init__(
         self,
-        session: RunSession,
+        session: RelayedSession,
         out: Outbox,
         origin: Hello | ServerWall,
         *,
@@ -178,7 +178,7 @@ class RunProxy:
         self._wall: ServerWall | None = None
         if isinstance(origin, Hello):
             self._source = RootsFeed(
-                origin, parse_daemon_roots, self._on_roots, report_error, session.roots_outdated
+                origin, parse_daemon_roots, self._on_roots, self._report, session.roots_outdated
             )
         else:
             self._source = self._wall = origin
@@ -188,7 +188,7 @@ class RunProxy:
         self._is_restarting = False
         self._reported_roots: tuple[str, ...] | None = None
         self._from_client = BoundedLineReader()
-        self._dropped_lines = DroppedLineReports()
+        self._dropped_lines = DroppedLineReports(session.verb)
         self._client_output = ClientOutput(session, out, make_stdout_writer())
         self._client_open = True
         self._kill_at = math.inf
@@ -308,6 +308,9 @@ class RunProxy:
         if until == math.inf:
             return None
         return math.ceil(min(max(until - time.monotonic(), 0.0), _MAX_WAIT_S) * 1000)
+
+    def _report(self, error: RootsdError) -> None:
+        report_error(error, self._session.verb)
 
     # Input
 
@@ -475,7 +478,7 @@ class RunProxy:
             self._stop_reason = RootsdError(
                 "the server requested roots again and again but read no answer", "rootsd sessions"
             )
-            report_error(self._stop_reason)
+            self._report(self._stop_reason)
             self._kill(server)
         if not self._client_output.is_open or has_hung_up or self._stopped_by:
             server.close_stdin()
@@ -499,10 +502,10 @@ class RunProxy:
         self._client_output.server_gone()
         self._print_dropped_lines()
         status = server.reap()
-        how = f"the server has ended with status {status}"
+        how = f"the {self._session.program} has ended with status {status}"
         if text := self._session.printed_text:
             how += f" after it printed: {text}"
-        why = self._stop_reason or RootsdError(how, "restart the MCP server in your client")
+        why = self._stop_reason or RootsdError(how, self._session.restart)
         self._refuse_all(why)
         return status
 

@@ -82,21 +82,21 @@ def _failed(error: RootsdError) -> int:
 def _run(options: RunOptions, scope: RequestedScope) -> int:
     requirement = None if is_inside_wall() else wall_requirement(POLICY_FILE)
     if requirement is not None:
-        options = _as_required(options, requirement)
-    confines = _confines(options)
-    if confines:
+        options = as_required(options, requirement)
+    is_confined = confines(options)
+    if is_confined:
         # The kernel keeps the server from writing to read-only roots, so it may have them.
         options = options._replace(access=AccessPolicy.ADVISORY)
     runtime_dir = find_runtime_dir().path
     empty_folder = make_empty_folder(runtime_dir)
     # If no empty folder can be made, a path that does not exist serves the command as well.
     command = _command(options, os.fsdecode(empty_folder or runtime_dir + b"/nowhere"))
-    server = None if confines or command.needs_roots else _start_early(command)
+    server = None if is_confined or command.needs_roots else _start_early(command)
 
     # Imported here, because the server loads at the same time.
     from rootsd.proxy.run import assembly  # noqa: PLC0415
 
-    if confines:
+    if is_confined:
         return assembly.run_confined(options, scope, command, empty_folder, requirement)
     return assembly.run_proxy(options, scope, command, empty_folder, server)
 
@@ -112,7 +112,7 @@ def _start_early(command: ServerCommand) -> ServerProcess | None:
         return None
 
 
-def _as_required(options: RunOptions, requirement: str) -> RunOptions:
+def as_required(options: RunOptions, requirement: str) -> RunOptions:
     """Return the options with the wall that the policy requires.
 
     Raises RefusedByPolicy for options that do without it, or open it.
@@ -123,7 +123,7 @@ def _as_required(options: RunOptions, requirement: str) -> RunOptions:
     return options._replace(confine=ConfinePolicy.REQUIRED)
 
 
-def _confines(options: RunOptions) -> bool:
+def confines(options: RunOptions) -> bool:
     """Return whether to put the server behind a wall. Raises RunUsageError and RootsdError."""
     match options.confine:
         case ConfinePolicy.CONFINE | ConfinePolicy.REQUIRED:

@@ -23,8 +23,19 @@ USAGE = (
     " [--client-roots auto|narrow] [--advisory-access] [--env NAME=VALUE]..."
     f" [--keep-cwd] [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
 )
-_PLAIN = frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd"})
-_WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
+
+
+class FlagSet(NamedTuple):
+    """The flags of a command, beside those of the wall."""
+
+    plain: frozenset[str]
+    with_value: frozenset[str]
+
+
+RUN_FLAGS = FlagSet(
+    frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd"}),
+    frozenset({"--only", "--client-roots", "--env", "--name"}),
+)
 _CLIENT_ROOTS = ("auto", "narrow")
 
 
@@ -60,6 +71,13 @@ class StartPolicy(Enum):
     HERE = "--keep-cwd"
 
 
+class SessionServers(Enum):
+    """How `rootsd acp` has an agent start the MCP servers of a session."""
+
+    AS_GIVEN = "as the client says"
+    WRAPPED = "--wrap-servers"
+
+
 _CONFINE_FLAGS = {
     policy.value: policy for policy in (ConfinePolicy.CONFINE, ConfinePolicy.NO_CONFINE)
 }
@@ -82,10 +100,14 @@ class RunOptions(NamedTuple):
     confine: ConfinePolicy = ConfinePolicy.CONFIGURED
     wall: ConfineOptions = ConfineOptions()
     wall_words: tuple[str, ...] = ()
+    servers: SessionServers = SessionServers.AS_GIVEN
 
 
-def parse_arguments(argv: list[str]) -> RunOptions:
-    """Return the options in the arguments after `run`. Raise RunUsageError."""
+def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
+    """Return the options in the arguments after `run`, or after a command with other `flags`.
+
+    Raise RunUsageError.
+    """
     options = RunOptions(())
     words = list(argv)
     wall_words: list[str] = []
@@ -93,14 +115,14 @@ def parse_arguments(argv: list[str]) -> RunOptions:
         flag, equals, value = words.pop(0).partition("=")
         if flag == "--" and not equals:
             break
-        if not equals and flag in _PLAIN:
+        if not equals and flag in flags.plain:
             options = _with_plain(options, flag)
         elif not equals and flag in _CONFINE_FLAGS:
             options = _with_policy(options, _CONFINE_FLAGS[flag])
         elif not equals and flag in WALL_FLAGS:
             wall_words.append(flag)
         else:
-            value = _value_of(flag, value if equals else None, words)
+            value = _value_of(flag, flags, value if equals else None, words)
             if flag in WALL_VALUES:
                 wall_words += [flag, value]
             else:
@@ -118,9 +140,9 @@ def parse_arguments(argv: list[str]) -> RunOptions:
     )
 
 
-def _value_of(flag: str, value: str | None, words: list[str]) -> str:
+def _value_of(flag: str, flags: FlagSet, value: str | None, words: list[str]) -> str:
     """Return the value of `flag`: the one after `=`, or else the next word, which it takes."""
-    if flag not in _WITH_VALUE and flag not in WALL_VALUES:
+    if flag not in flags.with_value and flag not in WALL_VALUES:
         raise RunUsageError(f"unknown argument {flag!a}")
     if value is None and words:
         value = words.pop(0)
@@ -148,6 +170,8 @@ def _with_plain(options: RunOptions, flag: str) -> RunOptions:
         return options._replace(access=AccessPolicy.ADVISORY)
     if flag == StartPolicy.HERE.value:
         return options._replace(start=StartPolicy.HERE)
+    if flag == SessionServers.WRAPPED.value:
+        return options._replace(servers=SessionServers.WRAPPED)
     part = ScopeFlag(flag)
     if options.part not in (None, part):
         raise RunUsageError("--all and --workspace cannot be combined")

@@ -50,7 +50,8 @@ _INTERVAL_S = 60.0
 class DroppedLineReports:
     """A rate limit: the first few messages at once, then one per minute with a count."""
 
-    def __init__(self) -> None:
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
         self._printed = 0
         self._suppressed = 0
         self._next_at = 0.0
@@ -64,4 +65,4 @@ class DroppedLineReports:
             more = f" (and {self._suppressed} more)" if self._suppressed else ""
             self._printed, self._suppressed = self._printed + 1, 0
             self._next_at = now + _INTERVAL_S
-            yield f"rootsd run: {message}{more}\n"
+            yield f"{self._verb}: {message}{more}\n"

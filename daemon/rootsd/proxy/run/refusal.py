@@ -22,9 +22,9 @@ _FIRST_REQUEST_S = 2.0
 _MAX_READ = 1 << 20
 
 
-def report_error(error: RootsdError) -> None:
-    """Print an error to standard error, which the server shares."""
-    sys.stderr.write(f"rootsd run: {error.message}; try: {error.remedy}\n")
+def report_error(error: RootsdError, verb: str = "rootsd run") -> None:
+    """Print an error of a command to standard error, which its server shares."""
+    sys.stderr.write(f"{verb}: {error.message}; try: {error.remedy}\n")
 
 
 def refuse_client(error: RootsdError) -> None:

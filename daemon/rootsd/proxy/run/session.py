@@ -32,6 +32,7 @@ from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
+from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
 from rootsd.proxy.run.router import MessageRouter
@@ -104,7 +105,7 @@ class _ServerState(Enum):
     """It does not run without a root, and there is none."""
 
 
-class RunSession:
+class RunSession(RelayedSession):
     """One client's session. Pass it the lines of both sides, root updates, and server events."""
 
     def __init__(

@@ -1,0 +1,56 @@
+"""Ask the daemon which folders a session may have, and the disk where paths lead."""
+
+from __future__ import annotations
+
+import os
+
+from rootsd.core.paths import bytes_of
+from rootsd.link import rpc
+from rootsd.link.connect import connect_to_daemon
+from rootsd.net.root_question import TIMEOUT_S
+from rootsd.proxy.run.folder_check import canonical
+from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
+from rootsd.wire.hello import HELLO_METHOD, Hello, hello_params
+from rootsd.wire.requested_scope import RequestedScope
+
+
+class SessionFolders:
+    """The folders that the sessions of one agent may have.
+
+    `scope` is what the flags ask for. A scope that narrows is the set of each session. Otherwise,
+    a session gets the workspace of its own folder.
+    """
+
+    def __init__(self, client: str, scope: RequestedScope) -> None:
+        self._client = client
+        self._scope = scope
+
+    def approved(self) -> tuple[RootFolder, ...]:
+        """Return all folders in the scope, as verified now. Raises RootsdError."""
+        return self._ask(self._scope)
+
+    def together_with(self, folder: bytes) -> tuple[RootFolder, ...]:
+        """Return the folders of a session in an approved `folder`. Raises RootsdError."""
+        if self._scope.narrows:
+            return self._ask(self._scope)
+        return self._ask(RequestedScope(workspace=os.fsdecode(folder)))
+
+    def folder(self, path: str) -> bytes | None:
+        """Return the real path of a folder, or None if there is none."""
+        try:
+            return canonical(bytes_of(path))
+        except UnicodeEncodeError:
+            return None
+
+    def place(self, path: str) -> bytes | None:
+        """Return where a path leads, or None if no file can be there."""
+        try:
+            return os.path.realpath(bytes_of(path))
+        except (OSError, ValueError):
+            return None
+
+    def _ask(self, scope: RequestedScope) -> tuple[RootFolder, ...]:
+        with connect_to_daemon(TIMEOUT_S) as channel:
+            channel.settimeout(TIMEOUT_S)
+            rpc.ask(channel, HELLO_METHOD, hello_params(Hello(client=self._client, scope=scope)))
+            return parse_daemon_roots(rpc.ask(channel, "roots/list", {}))
