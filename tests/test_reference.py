@@ -173,7 +173,7 @@ def undescribed(printed: Mapping[str, Any], command: str) -> list[str]:
 def test_each_command_describes_what_it_prints_or_prints_no_object() -> None:
     without = {command for command, types in OUTPUTS.items() if not types}
     assert without == {
-        "bridge", "daemon", "help", "hook", "review", "run", "service logs",
+        "acp", "bridge", "daemon", "help", "hook", "review", "run", "service logs",
         "sync run", "sync withdraw", "ui",
     }  # fmt: skip
 

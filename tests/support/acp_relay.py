@@ -17,7 +17,7 @@ from rootsd.proxy.run.roots import RootFolder
 from rootsd.wire.requested_scope import RequestedScope
 from rootsd.wire.roots_subscription import RootsUpdate
 
-TAKES_FOLDERS = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
+TAKES_FOLDERS: dict[str, Any] = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
 TOOLS = {"name": "rootsd", "command": "/bin/rootsd", "args": ["bridge"], "env": []}
 
 
