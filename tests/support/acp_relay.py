@@ -17,7 +17,8 @@ from rootsd.proxy.run.roots import RootFolder
 from rootsd.wire.requested_scope import RequestedScope
 from rootsd.wire.roots_subscription import RootsUpdate
 
-TAKES_FOLDERS: dict[str, Any] = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
+_CAPABILITIES: dict[str, Any] = {"sessionCapabilities": {"additionalDirectories": {}}}
+TAKES_FOLDERS = {"agentCapabilities": _CAPABILITIES}
 TOOLS = {"name": "rootsd", "command": "/bin/rootsd", "args": ["bridge"], "env": []}
 
 
