@@ -130,6 +130,6 @@ def _ask(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _failed(error: RootsdError) -> int:
     remedy = f" (try: {error.remedy})" if error.remedy else ""
     sys.stderr.write(f"error: {error.message}{remedy}\n")
-    for choice in getattr(error, "choices", ()):  # of an ambiguous name
+    for choice in error.choices:
         sys.stderr.write(f"  {choice}\n")
     return exit_of(error.code)

@@ -86,6 +86,25 @@ def test_a_name_an_id_and_a_path_each_mean_one_project(reference: str, meant: Pr
     assert resolver().all([reference]) == [meant]
 
 
+def test_a_glob_may_begin_with_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert set(resolver().all(["~/src/acme/*"])) == {API, WEB}
+    monkeypatch.setenv("HOME", "/home/ann[n]")
+    assert resolver(at(b"/home/ann[n]/x", project(7))).all(["~/*"])
+    with pytest.raises(UnknownProject):
+        resolver(at(b"/home/ann/x", project(7))).all(["~/*"])
+
+
+def test_a_slip_in_a_name_suggests_the_names_that_are_nearly_the_same() -> None:
+    for typed, likely in (("acme/apo", "acme/api"), ("hamer", "hammer")):
+        with pytest.raises(UnknownProject, match=f"called {typed}; did you mean {likely}") as slip:
+            resolver().all([typed])
+        assert (slip.value.typed, slip.value.choices[0]) == (typed, likely)
+    with pytest.raises(UnknownProject) as nothing:
+        resolver().all(["something-else"])
+    assert nothing.value.choices == ()
+
+
 def test_a_dot_means_the_working_directory() -> None:
     here = resolver(real_path=lambda typed: real_path(typed, "/home/ann/src/acme/web"))
     assert here.all(["."]) == [WEB]

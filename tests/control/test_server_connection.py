@@ -48,7 +48,9 @@ class FakeDispatcher(Dispatcher):
         if isinstance(request, StopRequest):
             raise UnknownProject("no such thing", "rootsd ls")
         if isinstance(request, CheckQuery):
-            raise AmbiguousReference("api fits several", ("acme/api", "beta/api"))
+            raise AmbiguousReference(
+                "api fits several", typed="api", choices=("acme/api", "beta/api")
+            )
         if isinstance(request, ScanRequest) and progress is not None:
             progress(ScanProgressItem(folders=1, projects=0, parent="/src"))
             progress(ScanProgressItem(folders=2, projects=1, parent="/src"))

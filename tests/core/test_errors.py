@@ -25,18 +25,12 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("kind", [each for each in CODES if each is not errors.AmbiguousReference])
+@pytest.mark.parametrize("kind", CODES)
 def test_each_error_says_what_went_wrong_and_what_to_type(kind: type[RootsdError]) -> None:
     error = kind("it is so", "rootsd scan")
     assert (str(error), error.message, error.remedy) == ("it is so", "it is so", "rootsd scan")
     assert error.code is CODES[kind]
     assert kind("it is so").remedy == ""
-
-
-def test_an_ambiguous_reference_has_choices_and_the_command_that_lists_them() -> None:
-    error = errors.AmbiguousReference("it is so", ["api", "oss/api"])
-    assert (error.code, error.remedy) == (ErrorCode.AMBIGUOUS, "rootsd ls")
-    assert error.choices == ("api", "oss/api")
 
 
 def test_every_error_is_in_the_table() -> None:

@@ -77,14 +77,19 @@ def test_an_error_keeps_code_remedy_and_choices(
     error = {
         "code": -32000,
         "message": "api fits two",
-        "data": {"code": "ambiguous", "remedy": "rootsd ls", "choices": ["a/api", "b/api"]},
+        "data": {
+            "code": "ambiguous",
+            "remedy": "rootsd ls",
+            "typed": "api",
+            "choices": ["a/api", "b/api"],
+        },
     }
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode() + b"\n"
     with pytest.raises(rpc.DaemonError) as caught:
         rpc.ask(answering(line), "decide", {})
     assert caught.value.code is ErrorCode.AMBIGUOUS
     assert (caught.value.message, caught.value.remedy) == ("api fits two", "rootsd ls")
-    assert caught.value.choices == ["a/api", "b/api"]
+    assert (caught.value.typed, caught.value.choices) == ("api", ("a/api", "b/api"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +107,7 @@ def test_an_error_of_another_form_is_a_plain_failure(
     with pytest.raises(rpc.DaemonError, match="broken") as caught:
         rpc.ask(answering(line), "status", {})
     assert caught.value.code is ErrorCode.FAILED
-    assert caught.value.choices == []
+    assert caught.value.choices == ()
 
 
 @pytest.mark.parametrize(

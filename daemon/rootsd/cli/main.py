@@ -16,10 +16,11 @@ from rootsd.cli import help_text
 from rootsd.cli.answers import error_handler
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import global_options, write_examples
+from rootsd.cli.options.usage_errors import explained
 from rootsd.cli.text.help_format import ThemedContext
 from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import SECTIONS, load_command, verb_table
-from rootsd.core.errors import ErrorCode, Exit, RootsdError
+from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.labels import safe_label
 
 if TYPE_CHECKING:
@@ -79,18 +80,11 @@ class RootGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` start with, and the rest of `args`.
-
-        Raises UsageError for an unknown name, and suggests the closest known one.
-        """
-        name, command = args[0], self.get_command(ctx, args[0])
-        if command is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, [*verb_table(), *ALIASES], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
-        return command.name, command, args[1:]
+        """Return the command that `args` start with, by its own name, and the rest of `args`."""
+        _, command, rest = super().resolve_command(ctx, args)
+        if command is None:  # while words are completed
+            raise click.NoSuchCommand(args[0], ctx=ctx)
+        return command.name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the matching verbs, from the table, and the matching global flags."""
@@ -159,7 +153,7 @@ root = RootGroup(
 
 def main(arguments: list[str]) -> int:
     """Run the command line on `arguments` (without the program's name); return the exit status."""
-    invocation = Invocation()
+    invocation = Invocation(words=arguments)
     # Set before parsing, so that a usage error is printed as JSON, too.
     invocation.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
     return error_handler.run_with_error_handler(invocation, lambda: _run(invocation, arguments))
@@ -172,15 +166,8 @@ def _run(invocation: Invocation, arguments: list[str]) -> int:
             print_news(invocation)
             return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        message = error.format_message().replace("\n\t", " ")  # click lists choices in lines
-        invocation.output.error(ErrorCode.USAGE.value, message, _help_for(error))
-        return Exit.USAGE
+        raise explained(error, invocation.command) from error
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.Abort:
         return Exit.INTERRUPTED
-
-
-def _help_for(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{context.command_path if context else 'rootsd'} --help"

@@ -6,7 +6,6 @@ It is derived from the structs that validate the file, so it cannot differ from 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
@@ -17,6 +16,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 from rootsd.config.schema import ConfigTables
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.settings.toml_spans import literal
 
 HELP = "rootsd config help"
@@ -108,11 +108,11 @@ def find_key(name: str) -> KeyReference:
                 f"{name} is a table; its keys are {_listed(table.keys)}", f"{HELP} {name}"
             )
     similar = [
-        *difflib.get_close_matches(name, keys, n=1),
+        *nearest(name, keys),
         *(full for full, key in keys.items() if key.name == name),
-    ]
-    hint = f"; did you mean {similar[0]}?" if similar else ""
-    raise UnknownKey(f"there is no key {safe_label(name)}{hint}", HELP)
+    ][:1]
+    message = f"there is no key {safe_label(name)}{did_you_mean(similar)}"
+    raise UnknownKey(message, HELP, typed=name, choices=similar)
 
 
 def find_tables(name: str) -> list[TableReference]:

@@ -8,7 +8,6 @@ with a problem keeps its default, so it does not hide another problem.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard, TypeVar
@@ -19,6 +18,7 @@ from msgspec import Struct, inspect
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.settings.toml_spans import KeyPath, find_lines
 
 MAX_PROBLEMS = 20
@@ -80,9 +80,9 @@ class TableValidator:
 
     def _report_unknown(self, name: str, known: list[str], at: KeyPath) -> str | None:
         """Add the problem of an unknown key. Return the known key with a similar name, or None."""
-        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(known)}"
-        self._add((*at, name), f"there is no such key; {hint}")
+        similar = nearest(name, known, likeness=0.5)
+        hint = did_you_mean(similar) or f"; known keys: {', '.join(known)}"
+        self._add((*at, name), f"there is no such key{hint}")
         return similar[0] if similar else None
 
     def _add(self, key: KeyPath, text: str) -> None:

@@ -12,10 +12,12 @@ from datetime import datetime
 
 from rootsd.control.references import ReferenceResolver, canonical_path
 from rootsd.core.catalog import Catalog
+from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.core.risks import describe_risks, risks_in
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.core.uris import owner_of
 from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter, RiskReading
@@ -36,11 +38,12 @@ def matching_projects(
         return canonical_path(real_path, typed, query.cwd)
 
     named: Sequence[Project] = (
-        ReferenceResolver(catalog, canonical).all(query.refs)
+        ReferenceResolver(catalog, canonical).every(query.refs)
         if query.refs
         else sorted(catalog.projects.values(), key=lambda project: project.path)
     )
     under = None if query.under is None else canonical(query.under)
+    _check_tag(catalog, query.tag)
     since = None if query.since is None else _time(query.since)
     return [
         project
@@ -51,6 +54,16 @@ def matching_projects(
         and (under is None or contains(under, project.path))
         and (since is None or project.observed.first_seen >= since)
     ]
+
+
+def _check_tag(catalog: Catalog, tag: str | None) -> None:
+    """Raise UnknownProject if no project has the tag, and another tag is nearly the same."""
+    known = {each for project in catalog.projects.values() for each in project.ruling.tags}
+    if tag is None or tag in known or not (similar := nearest(tag, known)):
+        return
+    hint = did_you_mean(map(safe_label, similar))
+    message = f"no project has the tag {safe_label(tag)}{hint}"
+    raise UnknownProject(message, "rootsd tag", typed=tag, choices=similar)
 
 
 def _time(typed: str) -> datetime:

@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
 from functools import cached_property
+from glob import escape
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from rootsd.core.labels import safe_label, text_of_label
 from rootsd.core.model import Presence, Project, Verdict
 from rootsd.core.names import ID_SEPARATOR
 from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.core.uris import looks_like_uri, path_of_file_uri
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.wire.projects import Selection
@@ -35,6 +37,8 @@ from rootsd.wire.request import BadRequest
 _GLOB_CHARACTERS = frozenset("*?[")
 _CUT = "…"
 _UNQUOTED_ESCAPE = re.compile(r"u\{[0-9a-f]+\}|x[0-9a-f]{2}")
+_MAX_CHOICES = 20
+_MAX_SIMILAR = 3
 _SHELL_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 
 
@@ -96,13 +100,28 @@ class ResolvedReference(Struct, frozen=True):
     """The projects that one reference means in a catalog, in the order of their paths.
 
     `path` is the canonical path, or the URI, that the reference names. It is None if a name or an
-    id matched. `is_pattern` is true if the projects matched a glob.
+    id matched. `is_pattern` is true if the projects matched a glob. `known` are the names that the
+    reference may be a slip of.
     """
 
     reference: str
     projects: tuple[Project, ...]
     path: bytes | None = None
     is_pattern: bool = False
+    known: Iterable[str] = ()
+
+    def unknown(self) -> UnknownProject:
+        """Return the error for a reference without projects."""
+        shown, typed = safe_label(self.reference, limit=None), self.reference
+        if is_glob(typed):
+            return UnknownProject(f"no project matches {shown}", "rootsd ls")
+        if similar := _similar_names(typed, self.known):
+            message = f"no project is called {shown}{did_you_mean(similar)}"
+            return UnknownProject(message, "rootsd ls", typed=typed, choices=similar)
+        if self.path is not None and "/" in typed:
+            at = safe_label(self.path, limit=None)
+            return UnknownProject(f"no project is known at {at}", f"rootsd why {shlex.quote(at)}")
+        return UnknownProject(f"no project is called {shown}", "rootsd ls")
 
     def matches(self, fits: Callable[[Project], bool]) -> Sequence[Project]:
         """Return the projects. If they matched a glob, return only those that `fits` accepts.
@@ -111,16 +130,11 @@ class ResolvedReference(Struct, frozen=True):
         """
         if self.projects and not self.is_pattern:
             return self.projects
-        shown = safe_label(self.reference, limit=None)
-        if self.path is not None and "/" in self.reference and not is_glob(self.reference):
-            at = safe_label(self.path, limit=None)
-            raise UnknownProject(f"no project is known at {at}", f"rootsd why {shlex.quote(at)}")
-        if not is_glob(self.reference):
-            raise UnknownProject(f"no project is called {shown}", "rootsd ls")
         if not self.projects:
-            raise UnknownProject(f"no project matches {shown}", "rootsd ls")
+            raise self.unknown()
         fitting = [project for project in self.projects if fits(project)]
         if not fitting:
+            shown = safe_label(self.reference, limit=None)
             raise UnknownProject(
                 f"nothing that matches {shown} waits for a decision", "rootsd pending"
             )
@@ -162,7 +176,15 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         Raises AmbiguousReference if a reference without wildcards means several projects, and what
         `real_path` raises.
         """
-        return [self._resolve_one(reference) for reference in references]
+        resolved = [self._resolve_one(reference) for reference in references]
+        for each in resolved:
+            if len(each.projects) > 1 and not each.is_pattern:
+                raise several_match(self.catalog, each.reference, each.projects)
+        return resolved
+
+    def every(self, references: Iterable[str]) -> list[Project]:
+        """Return what `all` returns, and each project that an ambiguous reference means."""
+        return meant_projects(self._resolve_one(reference) for reference in references)
 
     def all(self, references: Iterable[str]) -> list[Project]:
         """Return the projects that the references mean, each once, in that order.
@@ -215,18 +237,19 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         named, identified = self._names.get(reference), catalog.ids.get(reference)
         if named is not None and identified is not None and named != identified:
             choices = (safe_label(named, limit=None), safe_label(identified, limit=None))
-            raise AmbiguousReference(f"{safe_label(reference)} is a name and an id", choices)
+            message = f"{safe_label(reference)} is a name and an id"
+            raise AmbiguousReference(message, "rootsd ls", typed=reference, choices=choices)
         known = named if named is not None else identified
         if known is not None:
             return ResolvedReference(reference, (catalog.projects[known],))
         path = bytes_of(reference) if looks_like_uri(reference) else self.real_path(reference)
-        project = catalog.projects.get(path) or self._by_ending(reference)
-        if project is not None:
-            return ResolvedReference(reference, (project,), path)
+        at_path = catalog.projects.get(path)
+        if projects := self._by_ending(reference) if at_path is None else (at_path,):
+            return ResolvedReference(reference, projects, path)
         if is_glob(reference):
             matches = tuple(self._by_glob(reference))
             return ResolvedReference(reference, matches, path, is_pattern=True)
-        return ResolvedReference(reference, (), path)
+        return ResolvedReference(reference, (), path, known=self._names)
 
     @cached_property
     def _names(self) -> dict[str, bytes]:
@@ -235,6 +258,8 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
 
     def _by_glob(self, pattern: str) -> list[Project]:
         """Match names, whole paths, and ends of paths with as many parts as the pattern."""
+        if pattern.startswith("~/"):
+            pattern = escape(os.path.expanduser("~")) + pattern[1:]
         matches = re.compile(translate(pattern)).match
         length = pattern.count("/") + 1
         catalog = self.catalog
@@ -246,30 +271,46 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
             or matches("/".join(path.split("/")[-length:]))
         ]
 
-    def _by_ending(self, reference: str) -> Project | None:
-        """Return the only project whose name or path ends with `reference`, or None.
+    def _by_ending(self, reference: str) -> tuple[Project, ...]:
+        """Return the projects whose name or path ends with `reference`.
 
         `api` matches the names `acme/api` and `api~r7k2`. Only a reference of two components or
         more matches the end of a path. An absolute path never does.
         """
         if reference.startswith("/"):
-            return None
+            return ()
         catalog = self.catalog
         ending = "/" + reference
-        everything = catalog.projects.values()
         is_of_path = "/" in reference
-        fits = [
+        return tuple(
             project
-            for project in everything
+            for project in catalog.projects.values()
             if (name := catalog.name_of(project)).endswith(ending)
             or name == f"{reference}{ID_SEPARATOR}{project.id}"
             or (is_of_path and text_of(project.path).endswith(ending))
-        ]
-        if len(fits) > 1:
-            names = sorted(reference_to(catalog, project) for project in fits)
-            shown = safe_label(reference)
-            raise AmbiguousReference(f"{shown} matches several projects", names)
-        return fits[0] if fits else None
+        )
+
+
+def several_match(
+    catalog: Catalog, reference: str, projects: Sequence[Project], why_one: str = ""
+) -> AmbiguousReference:
+    """Return the error for a reference that means several projects; `why_one` follows that."""
+    return AmbiguousReference(
+        f"{safe_label(reference, limit=None)} matches {len(projects):,} projects{why_one}",
+        f"rootsd ls {shlex.quote(safe_label(reference, limit=None))}",
+        typed=reference,
+        choices=sorted(reference_to(catalog, project) for project in projects)[:_MAX_CHOICES],
+    )
+
+
+def _similar_names(reference: str, names: Iterable[str]) -> list[str]:
+    """Return names that are nearly `reference`, or whose last part is. They need no quotes."""
+    ends: dict[str, list[str]] = {}
+    for name in filter(_SHELL_SAFE.fullmatch, names):
+        for end in {name, name.rpartition("/")[2]}:
+            ends.setdefault(end, []).append(name)
+    found = (name for end in nearest(reference, ends, _MAX_SIMILAR) for name in ends[end])
+    return list(dict.fromkeys(found))[:_MAX_SIMILAR]
 
 
 def _exists(path: bytes) -> bool:

@@ -20,7 +20,7 @@ from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import bulk_approval_blocker
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.errors import IdentityChanged, RootsdError, UnknownProject
+from rootsd.core.errors import IdentityChanged, NotPresent, RootsdError, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -225,11 +225,15 @@ class ProjectSelector(Handlers):
         if request.verb is DecisionVerb.FORGET:
             return ()
         meant_projects(each for each in unknown if not _looks_like_a_path(each.reference))
-        return [
-            await self.discovery.observe_project(each.path)
-            for each in unknown
-            if each.path is not None
-        ]
+        return [await self._look_at(each, each.path) for each in unknown if each.path is not None]
+
+    async def _look_at(self, unknown: ResolvedReference, path: bytes) -> ProjectObserved:
+        try:
+            return await self.discovery.observe_project(path)
+        except NotPresent as error:
+            if (likely := unknown.unknown()).choices:
+                raise likely from error
+            raise
 
     def _resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
         return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))

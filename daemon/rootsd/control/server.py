@@ -27,7 +27,7 @@ from rootsd.control.routes import (
     RequestContext,
     Subscription,
 )
-from rootsd.core.errors import AmbiguousReference, RootsdError, Unconfirmed
+from rootsd.core.errors import RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
 from rootsd.net.acceptor import MarkActive
@@ -243,7 +243,8 @@ class _ProgressSender:
 
 def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorResponse:
     data = ErrorDetails(code=error.code.value, remedy=error.remedy or None)
-    if isinstance(error, AmbiguousReference):
+    if error.choices:
+        data["typed"] = error.typed
         data["choices"] = list(error.choices)
     if isinstance(error, ChallengeNeeded):
         data["challenge"] = error.challenge

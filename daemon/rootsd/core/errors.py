@@ -37,11 +37,18 @@ class RootsdError(Exception):
     """What failed, and why."""
     remedy: str
     """The next command to type, such as `rootsd up`, or empty."""
+    typed = ""
+    """The word of the command that was not understood, or empty."""
+    choices: Sequence[str] = ()
+    """What a person may have meant by `typed`."""
 
-    def __init__(self, message: str, remedy: str = "") -> None:
+    def __init__(
+        self, message: str, remedy: str = "", *, typed: str = "", choices: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.typed, self.choices = typed, tuple(choices)
 
 
 class OrderRefused(RootsdError):
@@ -80,10 +87,6 @@ class AmbiguousReference(RootsdError):
     """A reference that matches several projects. `choices` has a name for each of them."""
 
     code = ErrorCode.AMBIGUOUS
-
-    def __init__(self, message: str, choices: Sequence[str]) -> None:
-        super().__init__(message, "rootsd ls")
-        self.choices = tuple(choices)
 
 
 class UnknownRule(OrderRefused):

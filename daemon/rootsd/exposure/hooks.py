@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import product
 
 from rootsd import agents
 from rootsd.agents.forms.reach import AgentHome, ExposureFinding, ExposureKind, finding
 from rootsd.connect.base import McpClient
+from rootsd.core.suggestions import nearest
 from rootsd.settings.formats import KeyPath
 
 SWITCHES: tuple[tuple[tuple[str, ...], bool], ...] = (
@@ -40,7 +40,7 @@ def about_hooks(client: McpClient, home: AgentHome) -> Iterator[ExposureFinding]
             yield finding(ExposureKind.HOOKS_OFF, switches, keys, text)
     known = {event.lower(): event for event in agent.hook().events}
     for event in hooks:
-        like = get_close_matches(event.lower(), known, 1, _LIKENESS)
+        like = nearest(event.lower(), known, likeness=_LIKENESS)
         if like and event != known[like[0]]:
             text = f"the hook for {event} never runs: is it {known[like[0]]}?"
             yield finding(ExposureKind.MISSPELLED, file, ("hooks", event), text)

@@ -26,7 +26,7 @@ RESTART = "rootsd down && rootsd up"
 class DaemonError(RootsdError):
     """An error that the daemon returned.
 
-    `choices` are the candidates for an ambiguous reference. `challenge` names the terminal on
+    `challenge` names the terminal on
     which the daemon showed a word that the person has to type. `unconfirmed` is true for an order
     about several projects that no person has confirmed.
     """
@@ -34,10 +34,11 @@ class DaemonError(RootsdError):
     challenge: dict[str, Any] | None = None
     unconfirmed = False
 
-    def __init__(self, message: str, remedy: str, code: ErrorCode, choices: list[str]) -> None:
-        super().__init__(message, remedy)
+    def __init__(
+        self, message: str, remedy: str, code: ErrorCode, typed: str, choices: list[str]
+    ) -> None:
+        super().__init__(message, remedy, typed=typed, choices=choices)
         self.code = code
-        self.choices = choices
 
 
 class DaemonGone(connect.NotRunning):
@@ -150,6 +151,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
         str(error.get("message", "the daemon failed")),
         str(data.get("remedy") or ""),
         code,
+        str(data.get("typed", "")),
         [str(choice) for choice in choices] if isinstance(choices, list) else [],
     )
     challenge = data.get("challenge")

@@ -15,5 +15,7 @@ class ErrorFacts(TypedDict):
     """A value of `ErrorCode`, or `bug`."""
     remedy: str | None
     """The next command to type, or null."""
+    typed: NotRequired[str]
+    """The word of the command that was not understood."""
     choices: NotRequired[list[str]]
-    """The projects that an ambiguous reference may mean."""
+    """What that word may mean."""

@@ -51,18 +51,19 @@ def test_an_error_of_the_daemon_has_its_exit_status(
     assert done.err == "error: no\n  try: rootsd ls\n"
 
 
-def test_an_ambiguous_reference_lists_the_candidates(daemon: FakeDaemon, shell: Shell) -> None:
+def test_an_ambiguous_reference_gets_a_command_for_each_candidate(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
     daemon.answers["decide"] = Objection(
-        ErrorCode.AMBIGUOUS, "api fits two projects", "rootsd approve acme/api",
-        ("acme/api", "beta/\x1bapi"),
+        ErrorCode.AMBIGUOUS, "api fits two projects", "rootsd ls api",
+        ("acme/api", "beta/\x1bapi"), typed="api",
     )  # fmt: skip
     done = shell.run("approve", "api")
     assert done.status == 6
     assert done.err.splitlines() == [
         "error: api fits two projects",
-        "  acme/api",
-        "  beta/\\u{1b}api",
         "  try: rootsd approve acme/api",
+        "       rootsd approve 'beta/\\u{1b}api'",
     ]
 
 
@@ -82,7 +83,7 @@ def test_an_error_with_json_is_one_object_on_stdout(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("words", "command"),
-    [(("ls", "--wat"), "ls"), (("parent", "add"), "parent add"), (("deny",), "deny")],
+    [(("ls", "--zzz"), "ls"), (("parent", "add"), "parent add"), (("ls", "--kind"), "ls")],
 )
 def test_a_usage_error_names_the_help_of_its_verb(
     shell: Shell, words: tuple[str, ...], command: str
@@ -94,9 +95,35 @@ def test_a_usage_error_names_the_help_of_its_verb(
     assert (as_json["command"], as_json["error"]["code"]) == (command, "usage")
 
 
-def test_a_missing_choice_lists_the_choices_in_the_line_of_the_error(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (("approve", "--yse", "api"), "approve has no option --yse; did you mean --yes?",
+         "rootsd approve --yes api"),
+        (("ls", "--kind=gti"), "--kind cannot be gti; did you mean git?", "rootsd ls --kind=git"),
+        (("connect", "claude-cod"), "CLIENT cannot be claude-cod; did you mean claude-code?",
+         "rootsd connect claude-code"),
+        (("ls", "--format", "nme"), "--format cannot be nme; did you mean name?",
+         "rootsd ls --format name"),
+        (("parent", "delete", "a b"), "there is no command parent delete; did you mean rm?",
+         "rootsd parent rm 'a b'"),
+        (("rename", "a", "b", "c"), "rename does not take c", "rootsd rename --help"),
+        (("undo", "x"), "SEQ has to be a whole number", "rootsd undo --help"),
+        (("ls", "--published=x"), "--published takes no value", "rootsd ls --help"),
+        (("ls", "--since", "x"),
+         "--since: 'x' is not a duration or a date such as 2d or 2026-11-20",
+         "rootsd ls --help"),
+    ],
+)  # fmt: skip
+def test_a_usage_error_says_what_is_wrong_and_what_to_type(
+    shell: Shell, words: tuple[str, ...], message: str, remedy: str
+) -> None:
+    assert shell.run(*words).err == f"error: {message}\n  try: {remedy}\n"
+
+
+def test_a_missing_choice_lists_the_choices(shell: Shell) -> None:
     error, remedy = shell.run("rule", "add").err.splitlines()
-    assert error.endswith("Choose from: approve, deny")
+    assert error == "error: VERB is missing: use approve or deny"
     assert remedy == "  try: rootsd rule add --help"
 
 

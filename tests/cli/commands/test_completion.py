@@ -124,4 +124,4 @@ def test_the_candidates_are_printed_for_scripts(projects: FakeDaemon, shell: She
 def test_an_unknown_shell_is_refused_with_the_known_ones(shell: Shell) -> None:
     done = shell.run("completion", "tcsh")
     assert done.status == 2
-    assert "'bash', 'zsh', 'fish'" in done.err
+    assert "SHELL cannot be tcsh: use bash, zsh, or fish" in done.err

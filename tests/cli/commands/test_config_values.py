@@ -170,9 +170,13 @@ def test_unset_removes_the_key_and_the_default_counts(shell: Shell, file: Path) 
         (
             "confine.raed",
             "there is no key confine.raed; did you mean confine.read?",
-            "config help",
+            "config {} confine.read{}",
         ),
-        ("guard", "there is no key guard; did you mean approval.guard?", "config help"),
+        (
+            "guard",
+            "there is no key guard; did you mean approval.guard?",
+            "config {} approval.guard{}",
+        ),
         ("zzz", "there is no key zzz", "config help"),
         ("confine", "confine is a table; its keys are confine.read, ", "config help confine"),
         ("parent", "the file may have several [[parent]] tables", "parent --help"),
@@ -188,7 +192,8 @@ def test_a_word_that_is_no_key_names_the_next_command(
         done = shell.run("config", *words)
         assert done.status == 5
         assert says in done.err
-        assert done.err.endswith(f"  try: rootsd {remedy}\n")
+        command = remedy.format(words[0], " x" if words[0] == "set" else "")
+        assert done.err.endswith(f"  try: rootsd {command}\n")
     assert file.read_text() == TEXT
 
 

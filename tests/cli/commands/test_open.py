@@ -71,10 +71,12 @@ def test_several_matches_are_listed_and_roots_come_first(daemon: FakeDaemon, she
     daemon.answers["projects"] = a_listing(pending, web, odd)
     done = shell.run("open", "*")
     assert (done.status, done.out) == (6, "")
-    assert done.err == ("error: * matches several roots\n  acme/web\n  x1x1\n  try: rootsd ls\n")
+    assert done.err == (
+        "error: * matches 2 roots\n  try: rootsd open acme/web\n       rootsd open x1x1\n"
+    )
     daemon.answers["projects"] = a_listing(pending, web)
     assert shell.run("open", "acme/*").out == "/src/acme/web\n"
     daemon.answers["projects"] = a_listing(pending, an_item("acme/old", id="p2p2"))
     done = shell.run("open", "acme/*")
     assert (done.status, done.out) == (6, "")
-    assert "several projects, and none of them is a root" in done.err
+    assert "2 projects, and none of them is a root" in done.err

@@ -11,6 +11,7 @@ import pytest
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult, Flags, Output
 from rootsd.cli.text.theme import Tone
+from rootsd.core.errors import AmbiguousReference, RootsdError
 from rootsd.core.labels import safe_text
 
 NAME = Column("NAME", lambda item: item["name"], limit=20)
@@ -133,22 +134,30 @@ def test_json_is_one_ascii_object_with_the_names_as_they_are(
     assert whole["warnings"] == ["careful"]
 
 
-def test_an_error_is_two_lines_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    output(quiet=True).error("failed", "it broke\x1b[2J\nbadly", "rootsd up", ["a\nb"])
+def test_an_error_is_a_line_on_stderr_with_the_commands_to_type_below(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output(quiet=True).error(RootsdError("it broke\x1b[2J\nbadly"), ["rootsd up", "rootsd \x1b"])
     assert capsys.readouterr() == (
         "",
-        "error: it broke\\u{1b}[2J\n  badly\n  a\\u{a}b\n  try: rootsd up\n",
+        "error: it broke\\u{1b}[2J\n  badly\n  try: rootsd up\n       rootsd \\u{1b}\n",
     )
 
 
 def test_an_error_in_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    output(json=True).error("ambiguous", "which?", "", ["a", "b"])
+    output(json=True).error(AmbiguousReference("which?", typed="x", choices=["a", "b"]), ())
     captured = capsys.readouterr()
     assert captured.err == ""
     assert json.loads(captured.out) == {
         "schema": "rootsd/1",
         "command": "ls",
-        "error": {"code": "ambiguous", "message": "which?", "remedy": None, "choices": ["a", "b"]},
+        "error": {
+            "code": "ambiguous",
+            "message": "which?",
+            "remedy": None,
+            "typed": "x",
+            "choices": ["a", "b"],
+        },
     }
 
 

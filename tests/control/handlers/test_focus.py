@@ -54,11 +54,11 @@ async def test_a_tag_that_only_a_pending_project_has_gives_a_warning() -> None:
 
 
 @pytest.mark.parametrize("effect", ApplyMode)
-async def test_a_tag_that_no_project_has_fails_and_the_tags_are_listed(effect: ApplyMode) -> None:
+async def test_a_tag_that_no_project_has_fails_and_others_are_named(effect: ApplyMode) -> None:
     control = ControlHarness(approved(1))
-    with pytest.raises(UnknownProject, match=r"no project has the tag wrok; the tags are: work$"):
+    with pytest.raises(UnknownProject, match=r"no project has the tag wrok; did you mean work\?$"):
         await control.ask(SetFocusRequest("wrok", effect=effect))
-    with pytest.raises(UnknownProject, match=r"tag a\\u\{1b\}b;"):
+    with pytest.raises(UnknownProject, match=r"tag a\\u\{1b\}b; the tags are: work$"):
         await control.ask(SetFocusRequest("a\x1bb"))
     assert control.world.ledger.focus == Focus()
     with pytest.raises(UnknownProject, match=r"no project has the tag work$"):

@@ -57,7 +57,7 @@ EVERYTHING = (
         ({"verdict": Verdict.DENIED}, ["p2"]),
         ({"verdict": Verdict.PENDING, "select": Selection.LAPSED}, ["p3"]),
         ({"tag": "home"}, ["p1"]),
-        ({"tag": "ho"}, []),
+        ({"tag": "none"}, []),
         ({"under": "sub"}, ["p5"]),
         ({"under": "/home/ann/link"}, ["p1"]),
         ({"under": "/home/ann/src/p"}, []),
@@ -134,14 +134,19 @@ async def test_show_returns_the_referenced_projects_with_their_facts() -> None:
         await control.ask(ShowQuery(CWD, ("none",)))
 
 
-async def test_an_unknown_or_ambiguous_reference_is_an_error_in_a_listing() -> None:
+async def test_a_listing_has_all_projects_that_an_ambiguous_reference_means() -> None:
     control = ControlHarness(
         at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2))
     )
     with pytest.raises(UnknownProject):
         await control.ask(ProjectsQuery(CWD, refs=("nope",)))
     with pytest.raises(AmbiguousReference):
-        await control.ask(ProjectsQuery(CWD, refs=("api",)))
+        await control.ask(ShowQuery(CWD, refs=("api",)))
+    both = await control.ask(ProjectsQuery(CWD, refs=("api",)))
+    assert [item["path"] for item in both["items"]] == [
+        "/home/ann/src/a/api",
+        "/home/ann/src/b/api",
+    ]
     with pytest.raises(BadRequest):
         await control.ask(ProjectsQuery(CWD, under="a\0b"))
 

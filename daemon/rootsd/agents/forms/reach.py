@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 from itertools import islice
 from typing import Any, TypedDict
@@ -19,6 +18,7 @@ from msgspec import Struct, field
 
 from rootsd.agents.forms.client import JSON, TOML
 from rootsd.agents.forms.place import Platform, SettingsPlace
+from rootsd.core import suggestions
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.secret_names import secret_part
@@ -348,7 +348,7 @@ def misspelled(path: str) -> str | None:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the one of the `known` names that is most like `name`, if any is."""
-    return next(iter(get_close_matches(name, known, 1, _LIKENESS)), None)
+    return next(iter(suggestions.nearest(name, known, likeness=_LIKENESS)), None)
 
 
 def misspelled_keys(file: SettingsText, keys: Sequence[str], known: Collection[str]) -> Findings:

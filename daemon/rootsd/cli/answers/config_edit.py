@@ -28,6 +28,7 @@ from rootsd.config.reference import HELP, KeyReference
 from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.files.private_files import FILE_MODE, make_folder, replace_private_file
 from rootsd.places import runtime_dir
 from rootsd.settings import toml_spans
@@ -335,7 +336,11 @@ def _find_parent(config: Config, typed: str) -> tuple[bytes, int]:
     for index, parent in enumerate(config.parents):
         if parent.path == path:
             return path, index
-    raise UnknownParent(f"{safe_label(path, limit=None)} is not a parent", "rootsd parent ls")
+    known = (safe_label(parent.path, limit=None) for parent in config.parents)
+    shown = safe_label(path, limit=None)
+    similar = nearest(shown, known)
+    message = f"{shown} is not a parent{did_you_mean(similar)}"
+    raise UnknownParent(message, "rootsd parent ls", typed=typed, choices=similar)
 
 
 def _refused_places(invocation: Invocation) -> RefusedPlaces:

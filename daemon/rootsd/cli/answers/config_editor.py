@@ -51,7 +51,7 @@ def _again(invocation: Invocation, error: BadConfig) -> bool:
     """Print the error, and return whether the person wants to edit again."""
     if not _has_terminal():
         return False
-    invocation.output.error(error.code.value, error.message, "")
+    invocation.output.error(error, ())
     drop_earlier_input()
     return click.confirm("Edit again?", default=True, err=True)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.text.better_command import about_glob, better_commands
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.files.private_files import make_folder
 
@@ -28,9 +29,9 @@ def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) ->
     try:
         status = action()
         sys.stdout.flush()
-    except RootsdError as error:
-        choices = getattr(error, "choices", ())
-        invocation.output.error(error.code.value, error.message, error.remedy, choices)
+    except RootsdError as failure:
+        error = about_glob(invocation.words, failure)
+        invocation.output.error(error, better_commands(invocation.words, error))
         return exit_of(error.code)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -56,7 +57,7 @@ def report_bug(
         sys.stderr.write(report)
         file = None
     remedy = f"report it, and attach {file}" if file else "report it with the text above"
-    invocation.output.error("bug", f"this is a bug in rootsd: {kind.__name__}: {bug}", remedy)
+    invocation.output.bug(f"this is a bug in rootsd: {kind.__name__}: {bug}", remedy)
 
 
 def _append_to_bug_log(invocation: Invocation, report: str) -> str:

@@ -7,7 +7,7 @@ only when they are used, because start-up time counts for every command.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ class Invocation(Struct, dict=True):
     command: str = "status"
     arguments: tuple[str, ...] = ()
     """The arguments of the verb, as typed."""
+    words: Sequence[str] = ()
+    """All arguments of `rootsd`, as typed."""
     has_called: bool = False
     """Whether the daemon has answered."""
 

@@ -195,7 +195,7 @@ class Review(Struct):
             except RootsdError as error:
                 if error.code in (ErrorCode.REFUSED, ErrorCode.UNREACHABLE):
                     raise
-                self.invocation.output.error(error.code.value, error.message, error.remedy)
+                self.invocation.output.error(error, [error.remedy] if error.remedy else [])
                 if error.code is ErrorCode.FAILED:
                     self._refresh(rest)
         return "s"

@@ -16,6 +16,7 @@ from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.trial import has_wall
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.wire.decisions import ApplyMode
 
 _KEY = "confine.agents"
@@ -48,9 +49,11 @@ def program_of(typed: str) -> str:
             f"{shown} has no profile, so it would have no login and no settings behind the wall",
             f"rootsd confine -- {shown}",
         )
-    known = ", ".join(sorted(agent.PROGRAMS[0] for agent in files_with("state")))
-    message = f"rootsd knows no agent called {shown}; it knows {known}"
-    raise UnknownAgent(message, "rootsd connect --confine claude")
+    known = sorted(agent.PROGRAMS[0] for agent in files_with("state"))
+    similar = nearest(typed, known)
+    hint = did_you_mean(similar) or f"; it knows {', '.join(known)}"
+    message = f"rootsd knows no agent called {shown}{hint}"
+    raise UnknownAgent(message, "rootsd connect --confine claude", typed=typed, choices=similar)
 
 
 def programs_of_clients(names: Iterable[str]) -> list[str]:

@@ -53,7 +53,7 @@ def command(
         group = parent.command
         found = group.get_command(parent, word) if isinstance(group, click.Group) else None
         if found is None:
-            raise click.UsageError(f"there is no command {' '.join(words)!r}", context)
+            raise click.NoSuchCommand(word, ctx=parent)
         parent = click.Context(found, parent, found.name)
     invocation.output.text(parent.get_help() + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -73,7 +74,8 @@ def _only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
     if len(found) > 1:
         choices = [completion.word_for(item) for item in found]
         what = "roots" if roots else "projects, and none of them is a root"
-        raise AmbiguousReference(f"{shown} matches several {what}", choices)
+        message, remedy = f"{shown} matches {len(found)} {what}", f"rootsd ls {shlex.quote(ref)}"
+        raise AmbiguousReference(message, remedy, typed=ref, choices=choices)
     [item] = found
     if not roots or item["kind"] == ProjectKind.URI:
         raise _why_not(item)

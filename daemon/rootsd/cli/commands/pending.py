@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
@@ -10,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
+from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation
 from rootsd.cli.options.listing import (
     ListingWords,
@@ -37,9 +37,6 @@ from rootsd.core.errors import Exit
 from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 
 SECTION = "Decide"
-
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
-
 
 _TERMINAL_COLUMNS = (ID, NAME, KIND, PATH, FOUND, OWNER, RISK, NOTE)
 _NOTHING = "No project needs a decision."
@@ -121,22 +118,12 @@ def command(
 
 def _about_incomplete(items: Sequence[Mapping[str, Any]]) -> str:
     are = "project is" if len(items) == 1 else "projects are"
-    how = f"rootsd approve {_reference(items[0])} --incomplete"
+    how = f"rootsd approve {completion.word_for(items[0])} --incomplete"
     about = f"{len(items)} {are} incomplete, and no rule approves that"
     return f"{about}. To approve one anyway: {how}"
 
 
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
     need = "1 needs a decision" if len(items) == 1 else f"{len(items)} need a decision"
-    ref = _reference(items[0])
+    ref = completion.word_for(items[0])
     return f"{need}.  rootsd approve {ref}   |   rootsd deny {ref}"
-
-
-def _reference(item: Mapping[str, Any]) -> str:
-    """Return how to name a project in a line for copying into a shell.
-
-    This is the id if the name needs quotes.
-    """
-    name: str = item["name"]
-    id_: str = item["id"]
-    return name if _PLAIN.fullmatch(name) else id_

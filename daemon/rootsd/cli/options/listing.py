@@ -15,6 +15,7 @@ from rootsd.cli.options import completion
 from rootsd.cli.options.times import Since
 from rootsd.cli.text.field_columns import RISK_FIELDS, FieldList, field_columns
 from rootsd.cli.text.grouping import by_folder, grouped_table
+from rootsd.cli.text.phrases import any_of
 from rootsd.cli.text.projects import OWNER, path_of
 from rootsd.cli.text.render import Column, CommandResult, Output
 from rootsd.core.model import ProjectKind, Verdict
@@ -59,11 +60,6 @@ _SORT_KEYS: Mapping[str, Callable[[Item], Any]] = {
 _DESCENDING = frozenset(("age", "risk"))
 
 
-def _one_of(words: Iterable[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)}, or {last}"
-
-
 _OPTIONS = (
     click.option(
         "--kind",
@@ -97,13 +93,13 @@ _OPTIONS = (
         multiple=True,
         type=click.Choice([each.value for each in RiskFilter]),
         metavar="RISK",
-        help=f"only projects with this risk: {_one_of(RiskFilter)}; may be repeated",
+        help=f"only projects with this risk: {any_of(RiskFilter)}; may be repeated",
     ),
     click.option(
         "--sort",
         type=click.Choice(list(_SORT_KEYS)),
         metavar="KEY",
-        help=f"order by {_one_of(_SORT_KEYS)}; age lists the newest first",
+        help=f"order by {any_of(_SORT_KEYS)}; age lists the newest first",
     ),
     click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
     click.option(

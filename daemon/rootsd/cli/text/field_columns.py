@@ -33,7 +33,7 @@ class FieldList(click.ParamType[tuple[str, ...]]):
     name = "fields"
 
     def __init__(self, fields: Sequence[str] = FIELDS) -> None:
-        self._fields = fields
+        self.choices = fields
 
     def convert(
         self,
@@ -46,9 +46,8 @@ class FieldList(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(name.strip() for name in value.split(","))
         for name in names:
-            if name not in self._fields:
-                known = ", ".join(self._fields)
-                self.fail(f"{name!r} is not one of the fields {known}", param, ctx)
+            if name not in self.choices:
+                self.fail(f"{name!r} is not one of {', '.join(self.choices)}.", param, ctx)
         return names
 
     def shell_complete(
@@ -60,7 +59,7 @@ class FieldList(click.ParamType[tuple[str, ...]]):
         given = before.split(",")
         return [
             CompletionItem(before + comma + name)
-            for name in self._fields
+            for name in self.choices
             if name.startswith(last) and name not in given
         ]
 

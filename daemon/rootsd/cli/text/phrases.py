@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
@@ -21,6 +22,13 @@ def shorten_home(path: str) -> str:
 def pluralize(count: int, what: str) -> str:
     """Return `1 project` or `2,000 projects`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return `a`, `a or b`, or `a, b, or c`."""
+    *others, last = words
+    comma = "," if len(others) > 1 else ""
+    return f"{', '.join(others)}{comma} or {last}" if others else last
 
 
 def bytes_of(size: float) -> str:

@@ -26,6 +26,7 @@ from rootsd.cli.text.layout import (
 )
 from rootsd.cli.text.theme import Paint, Tone, no_paint, paint_for
 from rootsd.cli.text.typed_command import as_typed
+from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.wire.error_facts import ErrorFacts
 
@@ -220,21 +221,31 @@ class Output:
         }
         self.line(json.dumps(whole))
 
-    def error(self, code: str, message: str, remedy: str, choices: Sequence[str] = ()) -> None:
-        """Print an error: two lines on stderr, or one object on stdout with --json."""
+    def error(self, error: RootsdError, commands: Sequence[str]) -> None:
+        """Print an error and the commands to type next, or one object on stdout with --json."""
+        facts = ErrorOutputItem(
+            code=error.code.value, message=error.message, remedy=error.remedy or None
+        )
+        if error.choices:
+            facts["typed"] = error.typed
+            facts["choices"] = list(error.choices)
+        self._error(facts, commands)
+
+    def bug(self, message: str, remedy: str) -> None:
+        """Print a message about a bug as an error."""
+        self._error(ErrorOutputItem(code="bug", message=message, remedy=remedy), (remedy,))
+
+    def _error(self, facts: ErrorOutputItem, commands: Sequence[str]) -> None:
         if self._flags.json:
-            error = ErrorOutputItem(code=code, message=message, remedy=remedy or None)
-            if choices:
-                error["choices"] = list(choices)
-            failure = ErrorOutput(schema=SCHEMA, command=self._command, error=error)
+            failure = ErrorOutput(schema=SCHEMA, command=self._command, error=facts)
             self.line(json.dumps(failure))
             return
-        self._print_message(f"error: {message}", "error:", Tone.REFUSED)
-        for choice in choices:
-            self._print_line(f"{_INDENT}{safe_label(choice, limit=None)}")
-        if remedy:
-            command = self._paint(sys.stderr)(Tone.COMMAND, safe_text(as_typed(remedy)))
-            sys.stderr.write(f"{_INDENT}try: {command}\n")  # unwrapped, to be copied
+        self._print_message(f"error: {facts['message']}", "error:", Tone.REFUSED)
+        paint, mark = self._paint(sys.stderr), "try: "
+        for each in commands:  # unwrapped, to be copied
+            command = paint(Tone.COMMAND, safe_text(as_typed(each)))
+            sys.stderr.write(f"{_INDENT}{mark}{command}\n")
+            mark = " " * len(mark)
 
     def rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Print tab-separated lines; the cells must be safe already."""

@@ -13,6 +13,7 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Focus
 from rootsd.core.scope import FULL_SCOPE, apply_focus, apply_scope
+from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusStatus, FocusTarget, SetFocusRequest
 
 _MAX_CHOICES = 20
@@ -62,10 +63,12 @@ class FocusHandlers(Handlers):
         known = {each for project in projects for each in project.ruling.tags}
         if tag not in known:
             message = f"no project has the tag {safe_label(tag)}"
-            if known:
+            if similar := nearest(tag, known):
+                message += did_you_mean(map(safe_label, similar))
+            elif known:
                 tags = sorted(map(safe_label, known))[:_MAX_CHOICES]
                 message += f"; the tags are: {' '.join(tags)}"
-            raise UnknownTag(message, "rootsd tag")
+            raise UnknownTag(message, "rootsd tag", typed=tag, choices=similar)
 
     async def _status(self, tag: str | None) -> FocusStatus:
         published = await self.ledger.current()

@@ -14,20 +14,17 @@ from rootsd.control.references import (
     canonical_path,
     check_name,
     check_tag,
-    reference_to,
+    several_match,
 )
 from rootsd.control.routes import Route, plain_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Project
 from rootsd.wire.decisions import ApplyMode, DecideResult, RenameRequest, TagRequest
 from rootsd.wire.request import BadRequest
-
-_MAX_CHOICES = 20
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -51,10 +48,7 @@ class NameHandlers(Handlers):
         catalog = self.ledger.catalog
         chosen = await self._chosen(catalog, (request.ref,), request.cwd)
         if len(chosen) > 1:
-            raise AmbiguousReference(
-                f"{safe_label(request.ref)} matches several projects, but a name is for one",
-                [reference_to(catalog, project) for project in chosen[:_MAX_CHOICES]],
-            )
+            raise several_match(catalog, request.ref, chosen, ", but a name is for one")
         for project in chosen:
             check_name(request.name, project.path, catalog)
         renames = [Rename(project.path, request.name, actor) for project in chosen]

@@ -14,13 +14,12 @@ from rootsd.control.items import project_items, uncovered_rules, why_not_inherit
 from rootsd.control.references import (
     ReferenceResolver,
     canonical_path,
-    reference_to,
+    several_match,
 )
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
-from rootsd.core.errors import AmbiguousReference
 from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -174,9 +173,7 @@ class PathStatusHandlers(Handlers):
         else:
             [meant] = resolver.resolve((name,))
         if len(meant.projects) > 1:
-            choices = [reference_to(catalog, project) for project in meant.projects]
-            shown = safe_label(name, limit=None)
-            raise AmbiguousReference(f"{shown} matches several projects", choices)
+            raise several_match(catalog, name, meant.projects)
         return meant.projects[0] if meant.projects else None
 
     async def _canonical(self, path: str) -> bytes:

@@ -1,0 +1,101 @@
+"""Explain a wrong command line as all other errors: what is wrong, and a command to copy."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Iterable
+
+import click
+
+from rootsd.cli.text.phrases import any_of
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.suggestions import did_you_mean, nearest
+
+# What other programs call a command. The first ones that the group has are suggested.
+_OTHER_NAMES = {
+    "start": ("up",),
+    "stop": ("down",),
+    "install": ("service install",),
+    "uninstall": ("service uninstall",),
+    "remove": ("rm", "deny", "forget"),
+    "delete": ("rm", "deny", "forget"),
+    "rm": ("deny", "forget"),
+    "list": ("ls",),
+    "info": ("show",),
+    "edit": ("config edit",),
+    "sandbox": ("confine",),
+}
+_WRONG_CHOICE = re.compile(r"('.*'|\".*\") is not (?:one of )?[^\n]*\.$", re.DOTALL)
+_TOO_MUCH = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
+_NO_VALUE = re.compile(r"Option '(.+)' (requires an argument|does not take a value)\.")
+
+
+class WrongUsage(RootsdError):
+    """A command line that the command does not understand."""
+
+    code = ErrorCode.USAGE
+
+
+def explained(error: click.ClickException, verb: str) -> WrongUsage:
+    """Return an error of click in our words. `verb` is the one that was understood."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = verb if context is None else context.command_path.partition(" ")[2]
+    typed, choices, text = "", list[str](), error.format_message()
+    match error:
+        case click.NoSuchCommand():
+            typed = error.command_name
+            choices = _meant_commands(typed, context)
+            text = f"there is no command {command} {typed}".replace("  ", " ")
+        case click.NoSuchOption():
+            typed = error.option_name
+            choices = nearest(typed, _options_of(context))
+            text = f"{command or 'rootsd'} has no option {typed}"
+        case click.MissingParameter(param=click.Parameter() as param):
+            text = f"{_name_of(param)} is missing"
+            if isinstance(param.type, click.Choice):
+                text += f": use {any_of(map(str, param.type.choices))}"
+        case click.BadParameter(param=click.Parameter() as param):
+            wrong = _WRONG_CHOICE.fullmatch(error.message)
+            known = list(map(str, getattr(param.type, "choices", ())))
+            if isinstance(param.type, click.types.IntParamType):
+                text = f"{_name_of(param)} has to be a whole number"
+            elif wrong is None:
+                text = f"{_name_of(param)}: {error.message.removesuffix('.')}"
+            else:
+                typed = literal_eval(wrong[1])
+                begun = [each for each in known if typed and each.startswith(typed)]
+                choices = begun if len(begun) == 1 else nearest(typed, known)
+                text = f"{_name_of(param)} cannot be {typed}"
+                text += "" if choices else f": use {any_of(known)}"
+        case _ if found := _TOO_MUCH.fullmatch(error.message):
+            text = f"{command} does not take {found[1]}"
+        case _ if found := _NO_VALUE.fullmatch(error.message):
+            needs = found[2] == "requires an argument"
+            text = f"{found[1]} needs a value" if needs else f"{found[1]} takes no value"
+        case _:
+            pass
+    message = text + did_you_mean(choices)
+    remedy = f"rootsd {command} --help".replace("  ", " ")
+    return WrongUsage(message, remedy, typed=typed, choices=choices)
+
+
+def _meant_commands(typed: str, context: click.Context | None) -> list[str]:
+    group = context.command if context else None
+    if context is None or not isinstance(group, click.Group):
+        return []
+    known = group.list_commands(context)
+    other = [each for each in _OTHER_NAMES.get(typed, ()) if each.split()[0] in known]
+    return other or nearest(typed, known)
+
+
+def _options_of(context: click.Context | None) -> Iterable[str]:
+    parameters = context.command.get_params(context) if context else ()
+    return [word for each in parameters for word in (*each.opts, *each.secondary_opts)]
+
+
+def _name_of(parameter: click.Parameter) -> str:
+    """Return `--kind`, or the name of an argument as the help has it, such as `REF`."""
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name.strip("[].")
