@@ -182,6 +182,7 @@ class FakeDaemonControl:
 
     def __init__(self) -> None:
         self.policy: PolicyStatus | None = None
+        self.left: list[str] = []
         self.troubles: list[str] = []
         self.told: list[str] = []
         self.open_sessions = [a_session("open")]
@@ -212,7 +213,7 @@ class FakeDaemonControl:
         return {"of another user": 3}
 
     def left_behind(self) -> LeftBehind:
-        return LeftBehind((), ())
+        return LeftBehind(self.left, ())
 
     async def degraded(self) -> list[str]:
         return self.troubles

@@ -180,6 +180,7 @@ def a_status(**changes: object) -> dict[str, Any]:
                    "lapsed": 0, "lapsed_rules": 0, "incomplete": 0, "changed": 0,
                    "projects": 3},
         "changed_files": [],
+        "left_behind": [],
         "sessions": [
             {"id": "1f2e3d4c", "client": "claude-code", "pid": 99, "scope": [],
              "since": "2026-11-20T09:00:00Z", "until": None, "end": None, "given": [],

@@ -171,6 +171,10 @@ class StatusResult(Answer):
     """
     changed_files: list[str]
     """Which files are new or changed since the approval, one text each for the first projects."""
+    left_behind: list[str]
+    """What programs behind the wall changed or left that runs outside, or that git obeys, one
+    sentence each, until a person has seen it.
+    """
     sessions: list[SessionItem]
     """The open MCP sessions, each with the roots that it got last."""
     confined: list[ConfinedProgramItem]
@@ -188,7 +192,7 @@ class StatusResult(Answer):
     are allowed and decide nothing.
     """
     degraded: list[str]
-    """What does not work fully, one sentence each."""
+    """What rootsd itself cannot do fully, one sentence each."""
 
 
 class StatusQuery(ControlRequest, frozen=True):

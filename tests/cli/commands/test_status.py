@@ -119,8 +119,8 @@ def test_without_a_daemon_it_ends_with_status_69(shell: Shell, words: tuple[str,
 def test_what_a_program_left_behind_is_escaped_once(daemon: FakeDaemon, shell: Shell) -> None:
     fact = Fact(FactKind.LINK, b"/src/a  b\n\xe2\x80\xae\x1b[2J\\\xff/HEAD", b" /home/x\n ")
     sentence = describe(fact)
-    daemon.answers["status"] = a_status(degraded=[sentence, "raw\x1b[2J\n"])
+    daemon.answers["status"] = a_status(left_behind=[sentence, "raw\x1b[2J\n"])
     lines = shell.run("status").out.splitlines()
-    assert f"degraded\t{sentence}" in lines
-    assert "degraded\traw\\u{1b}[2J\\u{a}" in lines
+    assert f"left\t{sentence}" in lines
+    assert "left\traw\\u{1b}[2J\\u{a}" in lines
     assert sentence in shell.run_on_terminal("status", columns=400).out

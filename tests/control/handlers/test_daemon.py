@@ -76,6 +76,13 @@ async def test_the_status_lists_disk_errors_and_degraded_parts() -> None:
     assert (await control.ask(StatusQuery()))["degraded"] == ["polling"]
 
 
+async def test_what_a_session_left_behind_is_no_trouble_of_rootsd() -> None:
+    control = ControlHarness(approved(1))
+    control.daemon.left = ["changed by claude and run outside: /src/p1/.mcp.json"]
+    status = await control.ask(StatusQuery())
+    assert (status["left_behind"], status["degraded"]) == (control.daemon.left, [])
+
+
 async def test_a_reload_is_answered_with_the_status() -> None:
     control = ControlHarness(project(1))
     assert (await control.ask(ReloadRequest()))["counts"]["projects"] == 1

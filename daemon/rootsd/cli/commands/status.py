@@ -38,8 +38,8 @@ _DETAILS = {
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
 _PARTS = (
-    "daemon", "parents", "counts", "changed_files", "sessions", "degraded", "confined", "config",
-    "policy", "guard", "focus", "refused", "agent_commands", "closed_connections",
+    "daemon", "parents", "counts", "changed_files", "left_behind", "sessions", "degraded", "confined",
+    "config", "policy", "guard", "focus", "refused", "agent_commands", "closed_connections",
 )  # fmt: skip
 
 
@@ -120,6 +120,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
         more = [f"and {left} more"] if (left := changed - len(status["changed_files"])) > 0 else []
         text = "; ".join([*map(safe_text, status["changed_files"]), *more])
         yield Paragraph("changed", text, Tone.ATTENTION, "rootsd review --changed")
+    for number, sentence in enumerate(status["left_behind"]):
+        yield Paragraph("" if number else "left", safe_text(sentence), Tone.ATTENTION)
     is_next = counts["published"] and not status["sessions"]
     hint = "rootsd clients" if is_next else ""
     yield Paragraph("clients", _clients(status["sessions"]), hint=hint)
@@ -186,6 +188,8 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["parent", path, *numbers, parent["state"], safe_note]
     for files in status["changed_files"]:
         yield ["changed", safe_text(files)]
+    for sentence in status["left_behind"]:
+        yield ["left", safe_text(sentence)]
     for word, count in status["counts"].items():
         yield ["count", word, str(count)]
     for client in status["sessions"]:

@@ -113,7 +113,6 @@ class DaemonHandlers(Handlers):
                 f" {policy['error']} ({policy['remedy']})"
             )
         left = await to_thread.run_sync(self.services.daemon.left_behind)
-        degraded += left.sentences
         if query.is_look:
             await to_thread.run_sync(left.mark_seen)
             self.services.daemon.mark_degraded_seen()
@@ -131,6 +130,7 @@ class DaemonHandlers(Handlers):
             parents=self.discovery.parent_status(catalog),
             counts={**_counts(catalog), "changed": len(changed)},
             changed_files=[_changed_in(catalog, p) for p in changed[:_MAX_CHANGED]],
+            left_behind=[*left.sentences],
             sessions=self.services.daemon.session_items(),
             confined=self.services.wall.wardens.items(),
             closed_connections=self.services.daemon.closed_connections(),
