@@ -38,8 +38,9 @@ _DETAILS = {
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
 _PARTS = (
-    "daemon", "parents", "counts", "changed_files", "left_behind", "sessions", "degraded", "confined",
-    "config", "policy", "guard", "focus", "refused", "agent_commands", "closed_connections",
+    "daemon", "parents", "counts", "changed_files", "left_behind", "sessions", "degraded",
+    "confined", "config", "policy", "guard", "focus", "refused", "agent_commands",
+    "closed_connections",
 )  # fmt: skip
 
 
@@ -116,12 +117,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
         Tone.ATTENTION if waiting else None,
         "rootsd pending" if waiting else "",
     )
-    if changed := counts["changed"]:
-        more = [f"and {left} more"] if (left := changed - len(status["changed_files"])) > 0 else []
-        text = "; ".join([*map(safe_text, status["changed_files"]), *more])
-        yield Paragraph("changed", text, Tone.ATTENTION, "rootsd review --changed")
-    for number, sentence in enumerate(status["left_behind"]):
-        yield Paragraph("" if number else "left", safe_text(sentence), Tone.ATTENTION)
+    yield from _change_lines(status)
     is_next = counts["published"] and not status["sessions"]
     hint = "rootsd clients" if is_next else ""
     yield Paragraph("clients", _clients(status["sessions"]), hint=hint)
@@ -136,6 +132,16 @@ def _lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
         yield Paragraph("closed", f"connections {reasons}")
     for sentence in status["degraded"]:
         yield Paragraph("degraded", safe_text(sentence), tone=Tone.BAD)
+
+
+def _change_lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
+    """Yield the files that changed since the approval, and what sessions left behind."""
+    if changed := status["counts"]["changed"]:
+        more = [f"and {left} more"] if (left := changed - len(status["changed_files"])) > 0 else []
+        text = "; ".join([*map(safe_text, status["changed_files"]), *more])
+        yield Paragraph("changed", text, Tone.ATTENTION, "rootsd review --changed")
+    for number, sentence in enumerate(status["left_behind"]):
+        yield Paragraph("" if number else "left", safe_text(sentence), Tone.ATTENTION)
 
 
 def _setting_lines(status: Mapping[str, Any]) -> Iterator[Paragraph]:
