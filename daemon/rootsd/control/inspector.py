@@ -52,8 +52,10 @@ class Inspector:
 
     def note(self, paths: Iterable[bytes]) -> None:
         """Look into these projects soon, if they are approved or a rule needs that."""
-        self._noted.update(paths)
-        self._wake.set()
+        # Without the others: a first scan observes thousands of paths.
+        if noted := [project.path for project in self._needed(paths)]:
+            self._noted.update(noted)
+            self._wake.set()
 
     async def keep_looking(self, first_scan: Callable[[], Awaitable[None]]) -> None:
         """Look into all approved projects now and then, for as long as the daemon runs."""
@@ -69,19 +71,20 @@ class Inspector:
                         await anyio.Event().wait()
                     self._wake = anyio.Event()
                     noted, self._noted = self._noted, set()
-                    known = self._ledger.catalog.projects
-                    await self._look_if_needed([known[p] for p in noted if p in known], _SWEEP_S)
+                    await self.look(self._needed(noted), _SWEEP_S)
 
     async def sweep(self, seconds: float = _SOON_S) -> int:
         """Look into all approved projects, and those for which a rule needs that.
 
         Return how many could not be read in time.
         """
-        return await self._look_if_needed([*self._ledger.catalog.projects.values()], seconds)
+        return await self.look(self._needed(self._ledger.catalog.projects), seconds)
 
-    async def _look_if_needed(self, projects: Iterable[Project], seconds: float) -> int:
-        rules = self._ledger.catalog.rules
-        return await self.look([each for each in projects if _is_needed(each, rules)], seconds)
+    def _needed(self, paths: Iterable[bytes]) -> list[Project]:
+        """Return the projects at these paths that are approved, or that a rule needs to know."""
+        catalog = self._ledger.catalog
+        known = (catalog.projects.get(path) for path in paths)
+        return [each for each in known if each is not None and _is_needed(each, catalog.rules)]
 
     async def look(self, projects: Sequence[Project], seconds: float = _SOON_S) -> int:
         """Look into these projects now, and put what was found into the catalog.
