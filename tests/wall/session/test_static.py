@@ -20,6 +20,7 @@ from rootsd.wall.session.engines import NamespaceWall, StaticWall, engine_for
 from rootsd.wall.session.options import ConfineOptions, ConfineUsageError, parse_arguments
 from rootsd.wall.session.session_view import ComposedView
 from support import preloaded
+from support.folder_identity import identity_of
 from support.roots_publisher import RootsPublisher
 from support.terminal_programs import on_terminal, type_to_cat
 
@@ -65,6 +66,25 @@ def test_without_namespaces_nothing_starts_and_the_error_names_static(
     assert "--static" in done.stderr
     assert "git hooks" in done.stderr
     assert not (home / "started").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_a_sandbox_that_maps_user_ids_shows_the_root_but_none_of_another_owner(
+    root: ConfinedRoot, publisher: RootsPublisher, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    command = [
+        "unshare", "--user", "--map-user=4321", "--map-group=4321",
+        sys.executable, "-m", "rootsd", "confine", "-q",
+        *flags, "--", "cat", str(tmp_path / "root" / "file"),
+    ]  # fmt: skip
+    own = identity_of(tmp_path / "root")
+    for owner, shown in ((own.owner, "text\n"), (own.owner + 1, "")):
+        publisher.publish(root._replace(identity=own._replace(owner=owner)))
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_HANG_GUARD_S,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.stdout == shown, done.stderr
 
 
 def test_static_works_without_namespaces(root: ConfinedRoot, tmp_path: Path) -> None:

@@ -78,7 +78,9 @@ class NamespaceEngine(Engine):
     def _load_view(self, owner: int) -> MakeView:
         """Load the view in a shared tree."""
         from rootsd.wall.kernel.mounted_view import MountedView  # noqa: PLC0415
+        from rootsd.wall.kernel.root_folder import mapped_owners  # noqa: PLC0415
 
+        mapped_owners()
         return partial(MountedView, owner=owner)
 
     def _enter(self, warden: Warden, options: CellOptions) -> None:

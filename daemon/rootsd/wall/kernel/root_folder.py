@@ -1,4 +1,8 @@
-"""Open the folder of a root, and check that it is the one that was approved."""
+"""Open the folder of a root, and check that it is the one that was approved.
+
+In a sandbox that maps user ids, such as `unshare -r`, a folder has another owner than for a daemon
+outside. So the owner may be the approved one also as `/proc/self/uid_map` translates it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from rootsd.core.mount_plan import DesiredMount, FolderIdentity, MountPurpose
 from rootsd.disk.inode import birth_time_ns_fd, file_handle
@@ -36,9 +41,12 @@ def open_root(desired: DesiredMount) -> int:
 def _open_verified(path: bytes, identity: FolderIdentity | None) -> int:
     with _other_kinds_as_changes():
         folder = open_path(path, os.O_DIRECTORY)
-    if identity is not None and not identity.covers(identity_of(folder)):
-        os.close(folder)
-        raise FolderChanged(errno.ESTALE, "another folder is there now")
+    if identity is not None:
+        seen = identity_of(folder)
+        outside = seen._replace(owner=_owner_outside(seen.owner))
+        if not (identity.covers(seen) or identity.covers(outside)):
+            os.close(folder)
+            raise FolderChanged(errno.ESTALE, "another folder is there now")
     return folder
 
 
@@ -59,6 +67,23 @@ def identity_of(folder: int) -> FolderIdentity:
     born_ns = birth_time_ns_fd(folder, found)
     handle = file_handle(folder)
     return FolderIdentity(found.st_ino, found.st_uid, handle, born_ns, found.st_dev)
+
+
+@cache
+def mapped_owners() -> tuple[tuple[int, ...], ...]:
+    """Return the user ids of this namespace, those outside, and how many: see user_namespaces(7).
+
+    The first call keeps the answer, so make it before this process enters another namespace.
+    """
+    with open("/proc/self/uid_map", "rb") as lines:
+        return tuple(tuple(map(int, line.split())) for line in lines)
+
+
+def _owner_outside(owner: int) -> int:
+    for first, outside, count in mapped_owners():
+        if first <= owner < first + count:
+            return owner - first + outside
+    return owner
 
 
 def _check_points_back(desired: DesiredMount) -> None:

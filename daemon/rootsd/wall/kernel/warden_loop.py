@@ -385,12 +385,14 @@ class _WardenLoop:
         earlier = AppliedChange()
         if unseen := new | untold:  # to look at these takes time, and a revoke must not wait
             self._late = unseen
+            before = dict(self._view.shown)
             earlier = self._view.change(self._desired(), self._denied)
+            is_revoke = not before.items() <= self._view.shown.items()
             self._tell_roots()
             self._teller.announce(untold, desired, self._git_directories())
             self._changes.note(new)
             self._changes.wait_listed()
-            is_known = self._wait_for_listener()
+            is_known = self._wait_for_listener(time.monotonic() if is_revoke else math.inf)
             self._late = frozenset() if is_known else untold
             self._reasons.update(dict.fromkeys(self._late, _LATE))
         change = self._view.change(self._desired(), self._denied)
@@ -404,12 +406,12 @@ class _WardenLoop:
         late = self._late
         return {path: each for path, each in mounts.items() if late.isdisjoint((path, each.owner))}
 
-    def _wait_for_listener(self) -> bool:
-        """Wait until the listener knows the roots, but not if a feed may have a revoke."""
+    def _wait_for_listener(self, until: float) -> bool:
+        """Wait until the listener knows the roots, but not if a feed has or may have a revoke."""
         if self._feed is None:
             return self._teller.wait()
         others = ((self._channel.fileno(), select.POLLIN), *self._feed.interest())
-        return self._teller.wait(others, self._feed.deadline)
+        return self._teller.wait(others, min(until, self._feed.deadline))
 
     def _folders(self) -> dict[bytes, ConfinedRoot]:
         """Return the roots, and the folders that git may make into worktrees."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,11 +24,11 @@ from rootsd.core.access import Access
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, contains
-from rootsd.core.record import Text
+from rootsd.core.record import BadRecord, Text, from_line
 from rootsd.wall.git.shared_folder import shared_git_folder
 from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.git.system_git import GitSetting, settings_in
-from rootsd.wall.kernel.root_news import SeenRoot
+from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
 from rootsd.wall.outside_program import ProgramOutput
 from rootsd.wall.session.git_requests import (
     HttpsPlace,
@@ -38,6 +39,7 @@ from rootsd.wall.session.git_requests import (
 from rootsd.wall.session.written_folders import WrittenFolders
 
 _TIMEOUT_S = 2.0
+_CHUNK = 1 << 16
 _MAX_AT_ONCE = 32
 _HELPERS = rb"^(credential\..*|core\.askpass)$"
 _HOW = (b"--show-scope", b"--show-origin", b"-z")
@@ -170,6 +172,76 @@ class OriginRecord:
             yield dict(record.claims) if record else {}
         finally:
             os.close(lock)
+
+
+class Grant(NamedTuple):
+    """What a request asks for, and the root that gives the right to it."""
+
+    root: SeenRoot
+    origin: Origin
+    right: SshRequest | HttpsPlace
+
+
+class OriginsInView:
+    """The origins of the roots that programs see. The warden tells these over `news`.
+
+    `record` is the file with the known claims. Programs may write the `writable` folders, too.
+    """
+
+    def __init__(self, news: socket.socket, record: bytes, writable: frozenset[bytes]) -> None:
+        self.news = news
+        self._record = OriginRecord(record)
+        self._writable = writable
+        self._lines = bytearray()
+        self._shown: frozenset[SeenRoot] = frozenset()
+        self._origins: dict[SeenRoot, Origin] = {}
+
+    def take_news(self) -> None:
+        """Take what the warden tells, which must be readable."""
+        data = b""
+        try:
+            data = self.news.recv(_CHUNK)
+            *lines, self._lines = (self._lines + data).split(b"\n")
+            for line in lines:
+                news = from_line(SeenRoots, bytes(line))
+                if news.kind is NewsKind.SHOWN:
+                    self._shown = frozenset(news.roots)
+                else:
+                    self._look(news.roots)
+                    self.news.send(ANSWER)
+        except (OSError, BadRecord):
+            data = b""
+        if not data:
+            self.news.close()
+            self._shown = frozenset()
+
+    def _look(self, roots: tuple[SeenRoot, ...]) -> None:
+        """Find the origins of roots that programs do not see yet."""
+        found = self._record.find(roots, os.environb, self._writable)
+        self._record.remember(roots, found, self._writable)
+        kept = self._shown.difference(roots) & self._origins.keys()
+        self._origins = {root: self._origins[root] for root in kept} | found
+
+    def grant(self, words: tuple[bytes, ...]) -> Grant | None:
+        """Return what gives the right to exactly this request, or None."""
+        found = [
+            Grant(root, self._origins[root], right)
+            for root in sorted(self._shown & self._origins.keys())
+            for right in self._origins[root].rights(root.access)
+            if right.is_asked_by(words)
+        ]
+        return min(found, key=lambda each: not each.origin.is_known, default=None)
+
+    def accept(self, grant: Grant) -> None:
+        """Remember that a person has confirmed an origin."""
+        accepted = grant.origin._replace(is_known=True)
+        self._record.remember((grant.root,), {grant.root: accepted})
+        if self._origins.get(grant.root) == grant.origin:  # and not another one by now
+            self._origins[grant.root] = accepted
+
+    def written(self) -> WrittenFolders:
+        """Return what programs could ever write."""
+        return self._record.written(self._writable)
 
 
 def describe_origins(roots: Iterable[ConfinedRoot], record: bytes) -> Iterator[str]:

@@ -30,7 +30,7 @@ from rootsd.wall.system_calls import ProcessOption, set_process_option
 from rootsd.wall.view.standard_files import let_go
 
 if TYPE_CHECKING:
-    from rootsd.wall.session.relay_loop import Relay
+    from rootsd.wall.session.origins import OriginsInView
 
 _SOCKET = b"/push"
 _NAME = b"rootsd-push"
@@ -67,14 +67,15 @@ class PushRelay:
         self._clients = listen_for_requests(place, _MAX_WAITING)
         self.channel, self._owner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener, self._news = socket.socketpair()
-        self._settings = folder, record, push, asked, frozenset(writable)
+        self._known = record, frozenset(writable)
+        self._settings = folder, push, asked
 
     @cached_property
-    def _relay(self) -> Relay:
+    def _origins(self) -> OriginsInView:
         # Loaded here, because the warden works meanwhile.
-        from rootsd.wall.session.relay_loop import Relay  # noqa: PLC0415
+        from rootsd.wall.session.origins import OriginsInView  # noqa: PLC0415
 
-        return Relay(self._clients, self._owner, self._news, *self._settings)
+        return OriginsInView(self._news, *self._known)
 
     def find_until(self, other: socket.socket) -> None:
         """Find the origins of roots that programs do not see yet, until `other` is readable."""
@@ -84,7 +85,7 @@ class PushRelay:
         for each in (other, self._news):
             poll.register(each, select.POLLIN)
         while self._news.fileno() in dict(poll.poll()):
-            self._relay.take_news()
+            self._origins.take_news()
 
     def interest(self) -> tuple[int, ...]:
         """Return descriptors. Start the process as soon as one of them is readable."""
@@ -94,8 +95,11 @@ class PushRelay:
         """Start the process, unless it was started."""
         if self._is_started:
             return
-        self._is_started = True  # a handler of a signal may come here, too
-        relay = self._relay
+        self._is_started = True
+        # Most starts do without.
+        from rootsd.wall.session.relay_loop import Relay  # noqa: PLC0415
+
+        relay = Relay(self._clients, self._owner, self._origins, *self._settings)
         self.pid = os.fork()
         if self.pid == 0:
             try:

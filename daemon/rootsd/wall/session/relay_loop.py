@@ -30,14 +30,14 @@ from functools import partial
 from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
-from rootsd.core.record import BadRecord, from_line
 from rootsd.core.wall import PushPolicy
-from rootsd.wall.kernel.root_news import ANSWER, NewsKind, SeenRoot, SeenRoots
+from rootsd.wall.git.session_record import EventKind, note
 from rootsd.wall.outside_program import OutsideProgram
 from rootsd.wall.session.git_requests import PROTOCOL_OPTION, HttpsPlace, SshRequest
 from rootsd.wall.session.origins import (
+    Grant,
     Origin,
-    OriginRecord,
+    OriginsInView,
     outside_environment,
     runs_what_programs_wrote,
 )
@@ -93,38 +93,23 @@ class _Client:
             self.connection.send(status + b"\0" + text.encode("utf-8", "replace"))
 
 
-class _Grant(NamedTuple):
-    """What a request asks for, and the root that gives the right to it."""
-
-    root: SeenRoot
-    origin: Origin
-    right: SshRequest | HttpsPlace
-
-
 class Relay:
     """The loop of the relay's process."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one for each thing that a relay may use
+    def __init__(
         self,
         clients: socket.socket,
         owner: socket.socket,
-        news: socket.socket,
+        origins: OriginsInView,
         folder: bytes,
-        record: bytes,
         push: PushPolicy,
         asked: Asked,
-        writable: frozenset[bytes],
     ) -> None:
         self._folder = folder
-        self._record = OriginRecord(record)
-        self._listening, self._owner, self._news = clients, owner, news
+        self._listening, self._owner, self._origins = clients, owner, origins
         self._push = push
         self._asked = asked
-        self._writable = writable
-        self._lines = bytearray()
         self._clients: list[_Client] = []
-        self._shown: frozenset[SeenRoot] = frozenset()
-        self._origins: dict[SeenRoot, Origin] = {}
         self._open = ""  # the question that the owner shows
         self._answers: dict[str, bool] = {}
         self._refused: list[str] = []
@@ -136,14 +121,14 @@ class Relay:
             self._follow()
         finally:
             self._end()
-            for each in (self._listening, self._owner, self._news):
+            for each in (self._listening, self._owner, self._origins.news):
                 each.close()  # the owner waits for this, and not for the end of the process
 
     def _follow(self) -> None:
         while True:
             ready = self._poll()
-            if self._news.fileno() in ready:
-                self.take_news()
+            if self._origins.news.fileno() in ready:
+                self._take_news()
             if self._owner.fileno() in ready and not self._take_answer():
                 return
             for client in [*self._clients]:
@@ -171,7 +156,7 @@ class Relay:
 
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
-        for fd in (self._news.fileno(), self._owner.fileno()):
+        for fd in (self._origins.news.fileno(), self._owner.fileno()):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         if len(self._clients) < _MAX_CLIENTS:
@@ -186,47 +171,12 @@ class Relay:
         left = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0) * 1000 + 1
         return dict(poll.poll(left))
 
-    # Roots
-
-    def take_news(self) -> None:
-        """Take what the warden tells, which must be readable."""
-        data = b""
-        try:
-            data = self._news.recv(_CHUNK)
-            *lines, self._lines = (self._lines + data).split(b"\n")
-            for line in lines:
-                news = from_line(SeenRoots, bytes(line))
-                if news.kind is NewsKind.SHOWN:
-                    self._shown = frozenset(news.roots)
-                else:
-                    self._look(news.roots)
-                    self._news.send(ANSWER)
-        except (OSError, BadRecord):
-            data = b""
-        if not data:
-            self._news.close()
-            self._shown = frozenset()
+    def _take_news(self) -> None:
+        self._origins.take_news()
         for client in [*self._clients]:
-            if client.words and self._grant(client.words) is None:
+            if client.words and self._origins.grant(client.words) is None:
                 client.reply(_FAILED, "the root was taken away, so this ended")
                 self._drop(client)
-
-    def _look(self, roots: tuple[SeenRoot, ...]) -> None:
-        """Find the origins of roots that programs do not see yet."""
-        found = self._record.find(roots, os.environb, self._writable)
-        self._record.remember(roots, found, self._writable)
-        kept = self._shown.difference(roots) & self._origins.keys()
-        self._origins = {root: self._origins[root] for root in kept} | found
-
-    def _grant(self, words: tuple[bytes, ...]) -> _Grant | None:
-        """Return what gives the right to exactly this request, or None."""
-        found = [
-            _Grant(root, self._origins[root], right)
-            for root in sorted(self._shown & self._origins.keys())
-            for right in self._origins[root].rights(root.access)
-            if right.is_asked_by(words)
-        ]
-        return min(found, key=lambda each: not each.origin.is_known, default=None)
 
     # Requests
 
@@ -240,7 +190,7 @@ class Relay:
             self._drop(client)
             return
         client.words = tuple(data.split(b"\0"))
-        grant = self._grant(client.words)
+        grant = self._origins.grant(client.words)
         if grant is None:
             self._refuse(client)
         elif not grant.origin.is_known:
@@ -254,14 +204,11 @@ class Relay:
         else:
             self._begin(client, grant)
 
-    def _accept(self, client: _Client, grant: _Grant) -> None:
-        accepted = grant.origin._replace(is_known=True)
-        self._record.remember((grant.root,), {grant.root: accepted})
-        if self._origins.get(grant.root) == grant.origin:  # and not another one by now
-            self._origins[grant.root] = accepted
+    def _accept(self, client: _Client, grant: Grant) -> None:
+        self._origins.accept(grant)
         self._begin(client, grant)
 
-    def _begin(self, client: _Client, grant: _Grant) -> None:
+    def _begin(self, client: _Client, grant: Grant) -> None:
         if not isinstance(right := grant.right, HttpsPlace):
             self._run_ssh(client, grant.origin, right)
         elif self._push is PushPolicy.ALLOW:
@@ -277,7 +224,7 @@ class Relay:
 
     def _run_ssh(self, client: _Client, origin: Origin, right: SshRequest) -> None:
         """Run the person's own command for ssh, as git would run it."""
-        written = self._record.written(self._writable)
+        written = self._origins.written()
         if written.change_ssh() or written.are_named_in(origin.ssh_command):
             self._refuse_settings(client)
             return
@@ -297,7 +244,7 @@ class Relay:
 
     def _fill(self, client: _Client, place: HttpsPlace) -> None:
         """Ask the person's own helpers for a password."""
-        written = self._record.written(self._writable)
+        written = self._origins.written()
         environment = self._environment(written)
         if runs_what_programs_wrote(written, environment):
             self._refuse_settings(client)
@@ -361,12 +308,10 @@ class Relay:
         """Note that git uses the person's credentials at a host, once in a session."""
         if host not in self._used:
             self._used.add(host)
-            self._note("USED", host)
+            self._note(EventKind.USED, host)
 
-    def _note(self, kind: str, what: bytes) -> None:
-        from rootsd.wall.git.session_record import EventKind, note  # noqa: PLC0415 - no start
-
-        note(self._folder, EventKind[kind], without_users(what))
+    def _note(self, kind: EventKind, what: bytes) -> None:
+        note(self._folder, kind, without_users(what))
 
     def _refuse(self, client: _Client) -> None:
         words = without_users(b" ".join(client.words))
@@ -374,10 +319,10 @@ class Relay:
         if asked not in self._refused and len(self._refused) < _MAX_KEPT:
             self._refused.append(asked)
             if len(self._refused) <= _MAX_NOTED:  # no flood hides what comes later
-                self._note("REFUSED", words[:_MAX_SHOWN])
+                self._note(EventKind.REFUSED, words[:_MAX_SHOWN])
             if len(self._refused) <= _MAX_REFUSED:
                 with suppress(OSError):
-                    self._news.send(asked.encode() + b"\n")
+                    self._origins.news.send(asked.encode() + b"\n")
         remedy = "--ssh-agent" if client.words[0] == b"ssh" else "--read ~/.git-credentials"
         client.reply(
             _FAILED,
@@ -425,7 +370,7 @@ class Relay:
         if self._open and data[1:] == self._open.encode("utf-8", "replace"):
             answered = self._open
             self._answers[answered] = is_yes = data.startswith(YES)
-            self._note("ALLOWED" if is_yes else "FORBIDDEN", answered.encode())
+            self._note(EventKind.ALLOWED if is_yes else EventKind.FORBIDDEN, answered.encode())
             waiting = [(each, each.question) for each in self._clients]
             for client, question in waiting:
                 if question is not None and question.text == answered:

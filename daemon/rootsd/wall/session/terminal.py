@@ -96,17 +96,19 @@ def wait_with_news(
 
     Meanwhile call `tell` with the news of the warden, and start the relay when needed.
     """
-    forwarder = _SignalForwarder(waiter, news, relay)
-    for number in (*_FORWARDED, signal.SIGTSTP):
-        signal.signal(number, forwarder.forward)
+    signals = _UserSignals((*_FORWARDED, signal.SIGTSTP), news)
     ended = os.pidfd_open(waiter)
-    while ended not in (ready := _poll((ended, news.fileno(), *relay.interest()))):
+    while ended not in (ready := _poll((ended, signals.fd, news.fileno(), *relay.interest()))):
         for each in news.take():
             tell(each)
         if not ready.keys().isdisjoint(relay.interest()):
             relay.start()
-        if news.state is PauseState.RUNNING:
-            forwarder.release()
+        for number in signals.take():
+            if number == signal.SIGTSTP:
+                relay.start()  # while this process is stopped, the warden may wait for it
+                _stop_both(waiter)
+            else:
+                send_signal(waiter, number)
     os.close(ended)
     return _status_of(waiter)
 
@@ -116,31 +118,39 @@ def _status_of(waiter: int) -> int:
     return exit_status(status)
 
 
-class _SignalForwarder:
-    """Forwards the signals of this process to the waiter, as soon as the program can obey."""
+class _UserSignals:
+    """The signals that this process gets. They wait until the program can obey."""
 
-    def __init__(self, waiter: int, news: WardenNews, relay: PushRelay) -> None:
-        self._waiter = waiter
+    def __init__(self, numbers: Iterable[int], news: WardenNews) -> None:
         self._news = news
-        self._relay = relay
-        self._held: list[int] = []
+        self._got: list[int] = []
+        self.fd, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        """Readable if there is a new one."""
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        for number in numbers:
+            self.catch(number)
 
-    def forward(self, number: int, _: object = None) -> None:
-        """Forward a signal. A program that is stopped must continue for it first."""
-        if self._news.state is PauseState.STOPPED:
-            self._held.append(number)
+    def catch(self, number: int) -> None:
+        """Take a signal from now on."""
+        signal.signal(number, lambda got, _: self._got.append(got))
+
+    def add(self, number: int) -> None:
+        """Add a signal that nobody has sent."""
+        self._got.append(number)
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether such a signal waits."""
+        return number in self._got
+
+    def take(self) -> list[int]:
+        """Return what the program is to get now. If it is stopped, let it run for that first."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, _CHUNK)
+        if self._news.state is PauseState.STOPPED and {*self._got} - {signal.SIGWINCH}:
             self._news.let_run()
-        elif number == signal.SIGTSTP:
-            self._relay.start()  # while this process is stopped, the warden may wait for it
-            _stop_both(self._waiter)
-        else:
-            send_signal(self._waiter, number)
-
-    def release(self) -> None:
-        """Forward what was held. Nothing is lost if the program stops again."""
-        held, self._held = self._held, []
-        for number in held:
-            self.forward(number)
+            return []  # until it runs: SIGCONT would remove a SIGTSTP that waits
+        got, self._got = self._got, []
+        return got
 
 
 def _poll(fds: Iterable[int]) -> dict[int, int]:
@@ -183,17 +193,13 @@ class TerminalFront:
         self._raw_from: list[Any] = []  # the user's modes, while the keys come to this process
         self._wants_keys = not user.is_shared
         self._stops_group = False
-        self._signals: list[int] = []
+        self._signals = _UserSignals(_HANDLED, news)
         self._to_program = bytearray()
         self._to_user = bytearray()
         self._is_open = True
 
     def run(self) -> int:
         """Copy until the program ends, and return its exit status."""
-        woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-        for number in _HANDLED:
-            signal.signal(number, lambda got, _: self._signals.append(got))
         _, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
         if not fds:  # it failed to start; the caller has the reason
             return _status_of(self._waiter)
@@ -204,19 +210,16 @@ class TerminalFront:
         if self._starts is TerminalUse.FOREGROUND:
             self._take()
         while self._is_open:
-            self._step(woken)
+            self._step()
         self._drain()
         self._give_back()
         return _status_of(self._waiter)
 
-    def _step(self, woken: int) -> None:
-        ready = self._poll(woken)
-        if woken in ready:
-            os.read(woken, _CHUNK)
+    def _step(self) -> None:
+        ready = self._poll()
         if self._news.fileno() in ready:
             self._take_news()
-        if self._signals:
-            self._take_signals()
+        self._take_signals()
         if self._channel.fileno() in ready:
             self._take_event()
         if not ready.keys().isdisjoint(self._relay.interest()):
@@ -229,9 +232,10 @@ class TerminalFront:
             self._read_program()
         self._write()
 
-    def _poll(self, woken: int) -> dict[int, int]:
+    def _poll(self) -> dict[int, int]:
         poll = select.poll()
-        for fd in (self._channel.fileno(), woken, self._news.fileno(), *self._relay.interest()):
+        signals, interest = self._signals.fd, self._relay.interest()
+        for fd in (self._channel.fileno(), signals, self._news.fileno(), *interest):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         if self._questions.fileno() >= 0 and self._raw_from:
@@ -322,21 +326,14 @@ class TerminalFront:
             self._news.let_run()
 
     def _take_signals(self) -> None:
-        """Take the signals of the user. A program that is stopped must continue for them."""
-        if self._is_paused and {*self._signals} != {signal.SIGWINCH}:
-            self._news.let_run()
-            return  # until it runs: SIGCONT would remove a SIGTSTP that waits
-        while self._signals:
-            self._take_signal(self._signals.pop(0))
-
-    def _take_signal(self, number: int) -> None:
-        match number:
-            case signal.SIGWINCH:
-                self._resize()
-            case signal.SIGCONT:
-                self._continue()
-            case _:
-                send_signal(self._waiter, number)
+        for number in self._signals.take():
+            match number:
+                case signal.SIGWINCH:
+                    self._resize()
+                case signal.SIGCONT:
+                    self._continue()
+                case _:
+                    send_signal(self._waiter, number)
 
     def _take_event(self) -> None:
         event = self._channel.recv(1)
@@ -397,7 +394,7 @@ class TerminalFront:
     def _hang_up(self) -> None:
         self._raw_from = []
         self._to_user.clear()
-        self._signals.append(signal.SIGHUP)
+        self._signals.add(signal.SIGHUP)
         self._take_signals()
 
     def _drain(self) -> None:
@@ -430,7 +427,7 @@ class TerminalFront:
         signal.signal(number, signal.SIG_DFL)
         os.kill(group, number)
         if number in _HANDLED:
-            signal.signal(number, lambda got, _: self._signals.append(got))
+            self._signals.catch(number)
         if signal.SIGCONT not in self._signals:
             # No shell waits for this process group, so the kernel has ignored the signal.
             if number == signal.SIGTTIN:
