@@ -25,7 +25,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Global flags without effect on a command that prints little and never prompts.
-_INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input"))
+_INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-pager", "--no-input"))
 _HELP = frozenset(("--help", "-h"))
 
 

@@ -21,7 +21,8 @@ from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
 from support.terminal import Shell
 
 EVERYWHERE = {
-    "--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input", "-h", "--help",
+    "--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "--no-pager", "--no-input", "-h",
+    "--help",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from rootsd.config.schema import (
     NotifyTable,
     ParentTable,
     SessionsTable,
+    UiTable,
 )
 from rootsd.config.validation import (
     ConfigProblem,
@@ -56,6 +57,7 @@ class Config:
     approval: ApprovalTable = dataclasses.field(default_factory=ApprovalTable)
     wall: WallSettings = WALL_DEFAULTS
     notify: NotifyTable = dataclasses.field(default_factory=NotifyTable)
+    ui: UiTable = dataclasses.field(default_factory=UiTable)
     checksum: str = dataclasses.field(default="00000000", compare=False)
 
     def with_configured_places(self, places: RefusedPlaces) -> RefusedPlaces:
@@ -159,6 +161,7 @@ def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProbl
         values.approval,
         reader.wall(values.confine),
         values.notify,
+        values.ui,
     )
     return config, validator.problems
 

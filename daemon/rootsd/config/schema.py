@@ -251,6 +251,21 @@ class NotifyTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
 
 
+class UiTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """How rootsd prints on your terminal."""
+
+    pager: Annotated[
+        str,
+        describe_key(
+            "The program that shows a list that is longer than your terminal. `off` means that "
+            "the list is printed. By default, it is the program in the variable PAGER, or else "
+            "less.",
+            'a command in quotes, such as "less -S", or "off"',
+            "less -S",
+        ),
+    ] = ""
+
+
 class ConfigTables(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file. Every table is optional."""
 
@@ -284,3 +299,7 @@ class ConfigTables(Struct, frozen=True, forbid_unknown_fields=True):
         NotifyTable,
         describe_key("Notifications on your desktop.", "a table that starts with [notify]"),
     ] = NotifyTable()
+    ui: Annotated[
+        UiTable,
+        describe_key("How rootsd prints on your terminal.", "a table that starts with [ui]"),
+    ] = UiTable()

@@ -147,7 +147,7 @@ def test_the_page_explains_the_failures_that_happen() -> None:
     from_ssh = [text for text in quoted if any(text in why for why in ssh._REASONS.values())]
     assert len(from_ssh) == 5
     assert [text for text in quoted if text not in from_ssh] == [
-        "there is no program rootsd on HOST", "the daemon is not running", "No such option",
+        "there is no program rootsd on HOST", "the daemon is not running", "has no option",
     ]  # fmt: skip
 
 

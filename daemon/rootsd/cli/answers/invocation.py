@@ -65,7 +65,15 @@ class Invocation(Struct, dict=True):
     @property
     def output(self) -> Output:
         """Standard output and standard error, as the flags request."""
-        return Output(self.flags, self.command)
+        return Output(self.flags, self.command, self._configured_pager)
+
+    def _configured_pager(self) -> str:
+        from rootsd.config.configuration import read_config
+
+        try:
+            return read_config(self.places.config_file).ui.pager
+        except RootsdError:  # `rootsd status` says that the file is invalid
+            return ""
 
     def call(
         self,

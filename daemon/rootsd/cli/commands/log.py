@@ -82,6 +82,7 @@ def command(invocation: Invocation, *, last: int, follow: bool) -> None:
     """
     if follow:
         hide_process()
+        invocation.flags.no_pager = True
         _follow(invocation, invocation.call(LogQuery(last)))
     listing = call_or_read_store(invocation, LogQuery(last))
     output = invocation.output

@@ -163,7 +163,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
     terminal, it needs --yes.
     """
     if not (glob or below or origin):
-        raise click.MissingParameter(param_hint="GLOB", param_type="argument")
+        raise click.UsageError("GLOB is missing")
     effect = effect_of(dry_run=dry_run)
     order = AddRuleRequest(
         _VERBS[verb],

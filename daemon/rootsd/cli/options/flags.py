@@ -18,6 +18,7 @@ _GLOBAL = (
     ("-q/--quiet", "quiet", "print only errors and warnings on standard error"),
     ("-v/--verbose", "verbose", "print each request to the daemon on standard error"),
     ("--no-color", "no_color", "print no colors; the variable NO_COLOR does the same"),
+    ("--no-pager", "no_pager", "print long lists at once; [ui] pager names another pager"),
     ("--no-input", "no_input", "never ask; fail, and print the command to type instead"),
 )
 
@@ -51,7 +52,9 @@ class VerbCommand(click.Command):
         write_examples(self.epilog, formatter)
         formatter.write_paragraph()
         root = ctx.find_root().info_name
-        formatter.write_text(f"Global flags: --json -q -v --no-color --no-input; see {root} -h")
+        formatter.write_text(
+            f"Global flags: --json -q -v --no-color --no-pager --no-input; see {root} -h"
+        )
 
 
 class VerbGroup(click.Group):

@@ -161,6 +161,8 @@ def _global_flags(invocation: Invocation) -> Iterator[str]:
         yield "--verbose"
     if flags.no_color or os.environ.get("NO_COLOR"):
         yield "--no-color"
+    if flags.no_pager:
+        yield "--no-pager"
     if flags.no_input:
         yield "--no-input"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TextIO, TypedDict
 
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from rootsd.cli.text.layout import (
     width,
     wrap,
 )
+from rootsd.cli.text.pager import needs_pager, page
 from rootsd.cli.text.theme import Paint, Tone, no_paint, paint_for
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.errors import RootsdError
@@ -39,6 +40,7 @@ class Flags(Struct):
     verbose: bool = False
     no_color: bool = False
     no_input: bool = False
+    no_pager: bool = False
 
 
 SCHEMA: Final = "rootsd/1"
@@ -159,9 +161,12 @@ class DryRunOutput(TypedDict):
 class Output:
     """Standard output and standard error, with the formats that flags and terminal call for."""
 
-    def __init__(self, flags: Flags, command: str) -> None:
+    def __init__(
+        self, flags: Flags, command: str, configured_pager: Callable[[], str] = lambda: ""
+    ) -> None:
         self._flags = flags
         self._command = command
+        self._configured_pager = configured_pager
 
     @property
     def is_json(self) -> bool:
@@ -206,8 +211,7 @@ class Output:
         ]
         titles, fits, paint = self._appearance(columns)
         room = terminal_width(sys.stdout)
-        lines = grouped_table(titles, fits, parts, room, paint)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+        self._show_lines(grouped_table(titles, fits, parts, room, paint))
 
     def object(self, answer: CommandResult) -> None:
         """Print the JSON object. It is all ASCII, so that it is safe on a terminal, too."""
@@ -307,8 +311,17 @@ class Output:
 
     def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
         titles, fits, paint = self._appearance(columns)
-        room = terminal_width(sys.stdout)
-        sys.stdout.writelines(f"{line}\n" for line in table(titles, fits, rows, room, paint))
+        self._show_lines(table(titles, fits, rows, terminal_width(sys.stdout), paint))
+
+    def _show_lines(self, lines: Iterable[str]) -> None:
+        """Print the lines of a table, or show them in a pager if the terminal is too small."""
+        shown = list(lines)
+        text = "".join(f"{line}\n" for line in shown)
+        if not self._flags.no_pager and needs_pager(shown):
+            sys.stdout.flush()
+            if page(text, self._configured_pager()):
+                return
+        sys.stdout.write(text)
 
     def _appearance(
         self, columns: Sequence[Column]
