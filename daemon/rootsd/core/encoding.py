@@ -12,10 +12,9 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from functools import cache, lru_cache
-from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
@@ -23,7 +22,7 @@ from msgspec.structs import fields
 from rootsd.core.guard import Guard
 from rootsd.core.model import Actor, Identity, Project, ProjectKind, Ruling
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.core.record import BadRecord
+from rootsd.core.record import BadRecord, Codec, Forms, checked_text, of_type
 
 Kept = TypeVar("Kept", bound=Struct)
 
@@ -84,7 +83,7 @@ def encode(value: Struct) -> str:
 def decode(kind: type[Kept], text: str, **key: object) -> Kept:
     """Return the value in `text`, with the fields in `key`. Raises BadRecord."""
     try:
-        return _decode_object(kind, parse_json(text), "the record", key)
+        return _decode_object(kind, parse_json(text), key)
     except Unparsable as error:
         raise BadRecord(str(error)) from error
 
@@ -113,36 +112,18 @@ def from_ns(nanoseconds: int) -> datetime:
         raise BadRecord(f"{nanoseconds} is not a time") from error
 
 
-class _KeptForm(NamedTuple):
-    """How values of a type are written and read. `decode` also gets the key, for its errors."""
-
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any, str], Any]
-
-
 class _Field(NamedTuple):
     """A field that is written at `key`, unless it is `omitted`. Without a key, it is `absent`."""
 
     name: str
     key: str
-    codec: _KeptForm
+    codec: Codec
     omitted: object
     absent: object
 
 
-@cache
-def _codec(hint: Any) -> _KeptForm:  # noqa: ANN401 - any annotation
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        [inner] = [each for each in args if each is not NoneType]
-        return _codec(inner)
-    if origin is not None:
-        return _list(_codec(args[0]), origin)
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    if issubclass(hint, Enum):
-        return _KeptForm(lambda member: member.value, lambda value, key: _member(hint, value, key))
-    return _KeptForm(_encode_object, lambda value, key: _decode_object(hint, value, key, {}))
+def _object(kind: Any) -> Codec:  # noqa: ANN401 - a class of values
+    return Codec(_encode_object, lambda value: _decode_object(kind, value, {}))
 
 
 def _encode_object(value: Struct) -> dict[str, Any]:
@@ -154,13 +135,16 @@ def _encode_object(value: Struct) -> dict[str, Any]:
     return found
 
 
-def _decode_object(kind: type[Kept], value: object, what: str, key: dict[str, object]) -> Kept:
+def _decode_object(kind: type[Kept], value: object, key: dict[str, object]) -> Kept:
     if not isinstance(value, dict):
-        raise BadRecord(f"{what} is not an object")
+        raise BadRecord("not an object")
     found = {**key}
     for field in _fields(kind):
         if field.key in value:
-            found[field.name] = field.codec.decode(value[field.key], field.key)
+            try:
+                found[field.name] = field.codec.decode(value[field.key])
+            except BadRecord as error:
+                raise BadRecord(f"{field.key}: {error}") from error
         elif field.absent is NODEFAULT:
             raise BadRecord(f"{field.key} is missing")
         else:
@@ -179,9 +163,12 @@ def _fields(kind: type[Struct]) -> tuple[_Field, ...]:
             continue
         is_always = place in _ALWAYS_WRITTEN
         default = NODEFAULT if is_always else each.default
+        # A key is left out where there is no value, so null is no value of an optional field.
+        inner = [hint for hint in get_args(each.type) if hint is not NoneType]
         is_optional = NoneType in get_args(each.type)
         absent = None if default is NODEFAULT and is_optional else default
-        codec = _FILE_SYSTEM if place == ("Identity", "filesystem") else _codec(each.type)
+        codec = _FORMS.codec(inner[0] if is_optional else each.type)
+        codec = _FILE_SYSTEM if place == ("Identity", "filesystem") else codec
         key = _KEYS.get(each.name, each.name)
         found.append(_Field(each.name, key, codec, default, absent))
     return tuple(found)
@@ -192,56 +179,35 @@ def _shared_bytes(value: bytes) -> bytes:
     return value
 
 
-def _list(item: _KeptForm, container: Callable[[Any], Any]) -> _KeptForm:
-    arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
-
-    def decode_each(value: object, key: str) -> object:
-        if not isinstance(value, list):
-            raise BadRecord(f"{key} is not a list")
-        return container(item.decode(each, key) for each in value)
-
-    return _KeptForm(lambda values: [item.encode(each) for each in arranged(values)], decode_each)
-
-
-def _member(enum: type[Enum], value: object, key: str) -> Enum:
+def _from_hex(value: object) -> bytes:
+    written = checked_text(value)
     try:
-        return enum(_string(value, key))
+        found = bytes.fromhex(written)
     except ValueError as error:
-        raise BadRecord(f"{key} is none of {', '.join(each.value for each in enum)}") from error
-
-
-def _from_hex(value: object, key: str) -> bytes:
-    text = _string(value, key)
-    try:
-        found = bytes.fromhex(text)
-    except ValueError as error:
-        raise BadRecord(f"{key} is not hex") from error
+        raise BadRecord("not hex") from error
     # fromhex accepts spaces and capitals, but each value must have exactly one text.
-    if found.hex() != text:
-        raise BadRecord(f"{key} is not plain hex")
+    if found.hex() != written:
+        raise BadRecord("not plain hex")
     return found
 
 
-def _string(value: object, key: str) -> str:
-    if not isinstance(value, str):
-        raise BadRecord(f"{key} is not text")
-    return value
+def _number(value: object) -> int:
+    number: int = _WHOLE.decode(value)
+    return number
 
 
-def _number(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):  # a bool is an int to Python
-        raise BadRecord(f"{key} is not a whole number")
-    return value
-
-
-_PLAIN: dict[Any, _KeptForm] = {
-    bool: _KeptForm(int, lambda value, key: bool(_number(value, key))),
-    bytes: _KeptForm(bytes.hex, _from_hex),
-    datetime: _KeptForm(to_ns, lambda value, key: from_ns(_number(value, key))),
-    int: _KeptForm(int, _number),
-    str: _KeptForm(str, _string),
-}
-_FILE_SYSTEM = _KeptForm(bytes.hex, lambda value, key: _shared_bytes(_from_hex(value, key)))
+_WHOLE = of_type(int)
+_FORMS = Forms(
+    {
+        bool: Codec(int, lambda value: bool(_number(value))),
+        bytes: Codec(bytes.hex, _from_hex),
+        datetime: Codec(to_ns, lambda value: from_ns(_number(value))),
+        int: _WHOLE,
+        str: of_type(str),
+    },
+    _object,
+)
+_FILE_SYSTEM = Codec(bytes.hex, lambda value: _shared_bytes(_from_hex(value)))
 _MAKERS: dict[Any, Callable[..., Any]] = {Actor: lru_cache(maxsize=_INTERNED_VALUES)(Actor)}
 
 _FINGERPRINT_LENGTH = 32

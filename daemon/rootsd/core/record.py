@@ -52,13 +52,13 @@ class BadRecord(ValueError):
 
 def to_json(record: tuple[Any, ...]) -> dict[str, Any]:
     """Return the JSON object of a record."""
-    encoded: dict[str, Any] = _codec(type(record)).encode(record)
+    encoded: dict[str, Any] = _FORMS.codec(type(record)).encode(record)
     return encoded
 
 
 def from_json(kind: type[Record], value: object) -> Record:
     """Return the record of this kind in a JSON object. Raises BadRecord."""
-    record: Record = _codec(kind).decode(value)
+    record: Record = _FORMS.codec(kind).decode(value)
     return record
 
 
@@ -84,46 +84,57 @@ def field_docs(kind: type[tuple[Any, ...]]) -> dict[str, str]:
     }
 
 
-class _Codec(NamedTuple):
+class Codec(NamedTuple):
+    """How values of a type are written and read. `decode` raises BadRecord."""
+
     encode: Callable[[Any], Any]
     decode: Callable[[object], Any]
 
 
-@cache
-def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
-    match get_origin(hint), get_args(hint):
-        case (_, (inner, *metadata)) if hasattr(hint, "__metadata__"):
-            own = [_OTHER_BYTES[each] for each in metadata if each in _OTHER_BYTES]
-            return own[0] if own else _codec(inner)
-        case (origin, args) if origin in (Union, UnionType):
-            inner, *more = [each for each in args if each is not NoneType]
-            if not more:
-                return _optional(_codec(inner))
-        case (origin, (key, item)) if origin is Mapping:
-            return _mapping(_codec(key), _codec(item))
-        case (origin, (item,)) if origin is frozenset:
-            return _array(_codec(item), frozenset)
-        case (origin, (item, last)) if origin is tuple and last is ...:
-            return _array(_codec(item), tuple)
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    return _class_codec(hint)
+class Forms:
+    """The codecs of types: the given ones, those of enums and containers, and those of `other`."""
+
+    def __init__(self, given: Mapping[Any, Codec], other: Callable[[Any], Codec]) -> None:
+        self._codecs: dict[Any, Codec] = dict(given)
+        self._other = other
+
+    def codec(self, hint: Any) -> Codec:  # noqa: ANN401 - any annotation
+        """Return the codec of an annotation. Raises TypeError if there is none."""
+        if hint not in self._codecs:
+            self._codecs[hint] = self._make(hint)
+        return self._codecs[hint]
+
+    def _make(self, hint: Any) -> Codec:  # noqa: ANN401 - any annotation
+        match get_origin(hint), get_args(hint):
+            case (_, (inner, *metadata)) if hasattr(hint, "__metadata__"):
+                own = [_OTHER_BYTES[each] for each in metadata if each in _OTHER_BYTES]
+                return own[0] if own else self.codec(inner)
+            case (origin, args) if origin in (Union, UnionType):
+                inner, *others = [each for each in args if each is not NoneType]
+                if not others:
+                    return _optional(self.codec(inner))
+            case (origin, (key, item)) if origin is Mapping:
+                return _mapping(self.codec(key), self.codec(item))
+            case (origin, (item, *more)) if origin in (frozenset, tuple):
+                if {*more} <= {item, ...}:
+                    return _array(self.codec(item), origin)
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return Codec(lambda member: member.value, lambda value: _checked(hint, value))
+        return self._other(hint)
 
 
-def _class_codec(kind: Any) -> _Codec:  # noqa: ANN401 - any annotation
+def _codec_of_class(kind: Any) -> Codec:  # noqa: ANN401 - any annotation
     if hasattr(kind, "_fields"):
         return _object(kind)
     if is_typeddict(kind):
-        return _of_type(dict)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return _Codec(lambda member: member.value, lambda value: _checked(kind, value))
+        return of_type(dict)
     raise TypeError(f"a record cannot hold {kind}")
 
 
-def _object(kind: Any) -> _Codec:  # noqa: ANN401 - a class of records
+def _object(kind: Any) -> Codec:  # noqa: ANN401 - a class of records
     def encode(record: tuple[Any, ...]) -> dict[str, Any]:
         return {
-            name: value if encode is _as_it_is else encode(value)
+            name: value if encode is as_it_is else encode(value)
             for (name, encode), value in zip(_field_encoders(kind), record, strict=True)
         }
 
@@ -141,14 +152,14 @@ def _object(kind: Any) -> _Codec:  # noqa: ANN401 - a class of records
                 raise BadRecord(f"{name} is missing")
         return kind(**found)
 
-    return _Codec(encode, decode)
+    return Codec(encode, decode)
 
 
 @cache
-def _field_codecs(kind: Any) -> dict[str, _Codec]:  # noqa: ANN401 - a class of records
+def _field_codecs(kind: Any) -> dict[str, Codec]:  # noqa: ANN401 - a class of records
     """Return the codec of each field, when it is first used: a record may hold its own kind."""
     hints = get_type_hints(kind, include_extras=True)
-    return {name: _codec(hint) for name, hint in hints.items()}
+    return {name: _FORMS.codec(hint) for name, hint in hints.items()}
 
 
 @cache
@@ -156,7 +167,7 @@ def _field_encoders(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]: 
     return tuple((name, codec.encode) for name, codec in _field_codecs(kind).items())
 
 
-def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
+def _array(item: Codec, container: Callable[[Any], Any]) -> Codec:
     arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
 
     def decode(value: object) -> object:
@@ -164,42 +175,44 @@ def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
             raise BadRecord("not an array")
         return container(item.decode(each) for each in value)
 
-    return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
+    return Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
 
 
-def _as_it_is(value: object) -> object:
+def as_it_is(value: object) -> object:
     return value
 
 
-def _mapping(key: _Codec, item: _Codec) -> _Codec:
+def _mapping(key: Codec, item: Codec) -> Codec:
     def decode(value: object) -> object:
         if not isinstance(value, dict):
             raise BadRecord("not an object")
         return {key.decode(name): item.decode(each) for name, each in value.items()}
 
-    return _Codec(
+    return Codec(
         lambda values: {key.encode(name): item.encode(each) for name, each in values.items()},
         decode,
     )
 
 
-def _optional(inner: _Codec) -> _Codec:
+def _optional(inner: Codec) -> Codec:
     def encode(value: object) -> object:
         return None if value is None else inner.encode(value)
 
-    return _Codec(
-        _as_it_is if inner.encode is _as_it_is else encode,
+    return Codec(
+        as_it_is if inner.encode is as_it_is else encode,
         lambda value: None if value is None else inner.decode(value),
     )
 
 
-def _of_type(kind: type) -> _Codec:
+def of_type(kind: type) -> Codec:
+    """Return the codec of values of exactly this type, which are written as they are."""
+
     def decode(value: object) -> object:
         if type(value) is not kind:  # to Python, True is an int
             raise BadRecord(f"not {kind.__name__}")
         return value
 
-    return _Codec(_as_it_is, decode)
+    return Codec(as_it_is, decode)
 
 
 def _checked(enum: type[Enum], value: object) -> Enum:
@@ -209,7 +222,8 @@ def _checked(enum: type[Enum], value: object) -> Enum:
         raise BadRecord(f"none of {', '.join(str(each.value) for each in enum)}") from error
 
 
-def _text(value: object) -> str:
+def checked_text(value: object) -> str:
+    """Return the value, which must be a text. Raises BadRecord."""
     if not isinstance(value, str):
         raise BadRecord("not str")
     return value
@@ -217,7 +231,7 @@ def _text(value: object) -> str:
 
 def _path(value: object) -> bytes:
     try:
-        return normalize_path(bytes_of(_text(value)))
+        return normalize_path(bytes_of(checked_text(value)))
     except (PathError, UnicodeEncodeError) as error:
         raise BadRecord(str(error)) from error
 
@@ -229,13 +243,14 @@ def _number(value: object) -> float:
 
 
 _OTHER_BYTES = {
-    _HEX: _Codec(bytes.hex, lambda value: bytes.fromhex(_text(value))),
-    _TEXT: _Codec(text_of, lambda value: bytes_of(_text(value))),
+    _HEX: Codec(bytes.hex, lambda value: bytes.fromhex(checked_text(value))),
+    _TEXT: Codec(text_of, lambda value: bytes_of(checked_text(value))),
 }
-_PLAIN: dict[Any, _Codec] = {
-    bool: _of_type(bool),
-    bytes: _Codec(text_of, _path),
-    float: _Codec(_as_it_is, _number),
-    int: _of_type(int),
-    str: _of_type(str),
+_PLAIN = {
+    bool: of_type(bool),
+    bytes: Codec(text_of, _path),
+    float: Codec(as_it_is, _number),
+    int: of_type(int),
+    str: of_type(str),
 }
+_FORMS = Forms(_PLAIN, _codec_of_class)
