@@ -17,7 +17,7 @@ from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import verb_table
 from rootsd.wire.registry import REQUEST_TYPES
 from support.control_requests import is_order
-from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
+from support.fake_daemon import FakeDaemon, a_decision, a_listing, a_status, an_item
 from support.terminal import Shell
 
 EVERYWHERE = {
@@ -134,6 +134,18 @@ def test_an_unknown_command_suggests_the_likely_ones(shell: Shell, word: str, hi
     done = shell.run(word, "x")
     assert (done.status, done.out) == (2, "")
     assert done.err == f"error: there is no command {word}{hint}\n"
+
+
+@pytest.mark.parametrize(("uid", "person"), [(0, "ann"), (0, "root"), (1000, "ann")])
+def test_sudo_says_whose_daemon_was_asked(
+    daemon: FakeDaemon, shell: Shell, monkeypatch: pytest.MonkeyPatch, uid: int, person: str
+) -> None:
+    daemon.answers["projects"] = a_listing()
+    monkeypatch.setenv("SUDO_USER", person)
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    said = shell.run("ls", "api").err
+    is_meant = (uid, person) == (0, "ann")
+    assert ("is not that of ann. For the daemon of ann: rootsd ls api\n" in said) is is_meant
 
 
 def test_a_hostile_word_cannot_reach_the_terminal(shell: Shell) -> None:

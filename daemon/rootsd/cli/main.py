@@ -6,6 +6,8 @@ After a command that ran on a terminal, `print_news` mentions new projects and n
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -156,7 +158,19 @@ def main(arguments: list[str]) -> int:
     invocation = Invocation(words=arguments)
     # Set before parsing, so that a usage error is printed as JSON, too.
     invocation.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
-    return error_handler.run_with_error_handler(invocation, lambda: _run(invocation, arguments))
+    status = error_handler.run_with_error_handler(invocation, lambda: _run(invocation, arguments))
+    _say_whose_daemon(invocation)
+    return status
+
+
+def _say_whose_daemon(invocation: Invocation) -> None:
+    """Say that `sudo` led to the daemon of root, and not to that of the person who typed it."""
+    person = os.environ.get("SUDO_USER", "root")
+    if os.geteuid() != 0 or person == "root":
+        return
+    words = shlex.join(["rootsd", *invocation.words])
+    about = f"sudo made this a command of root, whose daemon is not that of {safe_label(person)}"
+    invocation.output.message(f"{about}. For the daemon of {safe_label(person)}: {words}")
 
 
 def _run(invocation: Invocation, arguments: list[str]) -> int:
