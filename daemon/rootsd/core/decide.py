@@ -130,7 +130,7 @@ _POLICY_DENIALS = (
 )
 
 
-class Judgment(Struct, frozen=True):
+class Judgment(Struct, frozen=True, gc=False):
     """The verdict on a project, with its reason.
 
     `by` is the folder, the number of the rule, or the entry of the policy that gives the verdict.
