@@ -9,8 +9,8 @@ module decides that: `rootsd.core.decide`.
 
 Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
 
-Records of which there are thousands have `gc=False`: they are never part of a cycle, and each takes
-16 bytes less.
+Records of which there are thousands have `gc=False`: they are never part of a cycle, and each
+takes 16 bytes less.
 """
 
 from __future__ import annotations
