@@ -308,8 +308,8 @@ def test_real_commands_print_only_described_keys(tmp_path: Path) -> None:
         each["command"] for file in GOLDEN_FILES.values() for each in results_in(file)
     }
     elsewhere = {
-        "config edit", "give", "init", "service install", "service print", "service restart",
-        "service start", "service stop",
+        "add-to-session", "config edit", "give", "init", "service install", "service print",
+        "service restart", "service start", "service stop",
     }  # fmt: skip
     described = {command for command, types in OUTPUTS.items() if types}
     alone = {f"{verb} {ALONE[verb]}" for verb in ALONE}

@@ -22,7 +22,7 @@ from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
 from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import FocusRecord
-from rootsd.core.errors import Busy
+from rootsd.core.errors import Busy, UnknownProject
 from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.record import from_json
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings, WallUse
@@ -32,7 +32,7 @@ from rootsd.wire.feed import FEED_VERSION, OtherVersion
 from rootsd.wire.follow import FeedPart, FollowRequest
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
-from rootsd.wire.wall import ConfinedState, ReportConfinedRequest, WallProgram
+from rootsd.wire.wall import AddRootsRequest, ConfinedState, ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, at
 from support.sample_decisions import PERSON, approved, denied, project, worktree
@@ -252,6 +252,76 @@ async def test_the_focus_narrows_a_warden_without_a_scope() -> None:
         change = SettingChange(FocusRecord("go"), PERSON, ChangeVerb.FOCUS_SET)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await warden.view()).keys() == {P1}
+
+
+@pytest.mark.parametrize("use", [WallUse.PROGRAM, WallUse.SERVER])
+async def test_roots_are_added_to_the_scope_of_a_running_program(use: WallUse) -> None:
+    control = ControlHarness(root(1), root(2), root(3), project(4))
+    async with connected(control) as warden:
+        await warden.follow("claude", use=use, names=["p1"])
+        (program,) = await confined(control)
+        added = await control.ask(AddRootsRequest(("p2",), program["id"]))
+        assert added["items"] == [
+            {"program": "claude", "name": "p2", "path": P2, "result": "added"}
+        ]
+        assert await warden.next() == {
+            "jsonrpc": "2.0", "method": "widen", "params": {"names": ["p1", "p2"], "tags": []},
+        }  # fmt: skip
+        assert (await warden.view()).keys() == {P1, P2}
+        assert (await confined(control))[0]["scope"] == ["p1", "p2"]
+        await control.decide(DENY, "p2")
+        assert (await warden.view()).keys() == {P1}
+        with pytest.raises(UnknownProject, match="p4 is no root"):
+            await control.ask(AddRootsRequest(("p4",), program["id"]))
+
+
+async def test_a_dry_run_adds_nothing_and_a_program_with_every_root_lacks_none() -> None:
+    control = ControlHarness(root(1), root(2))
+    async with connected(control) as warden:
+        await warden.follow("claude", names=["p1"])
+        (program,) = await confined(control)
+        dry = AddRootsRequest(("p2",), program["id"], ApplyMode.DRY_RUN)
+        assert (await control.ask(dry))["items"][0]["result"] == "would be added"
+        assert (await confined(control))[0]["scope"] == ["p1"]
+    async with connected(control) as warden:
+        await warden.follow("claude")
+        (program,) = await confined(control)
+        await control.ask(AddRootsRequest(("p2",), program["id"]))
+        assert (await warden.next())["params"] == {"names": [], "tags": []}
+
+
+async def test_a_program_narrowed_by_the_focus_keeps_its_roots_with_a_new_one() -> None:
+    control = ControlHarness(root(1), root(2))
+    await control.ask(TagRequest(("p1",), CWD, on=("go",)))
+    async with connected(control) as warden:
+        await warden.follow("claude")
+        change = SettingChange(FocusRecord("go"), PERSON, ChangeVerb.FOCUS_SET)
+        await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
+        assert (await warden.view()).keys() == {P1}
+        (program,) = await confined(control)
+        await control.ask(AddRootsRequest(("p2",), program["id"]))
+        assert (await warden.next())["params"] == {"names": ["p2"], "tags": ["go"]}
+        assert (await warden.view()).keys() == {P1, P2}
+
+
+@pytest.mark.parametrize(("caller", "may"), [("a b", True), ("a b c", False), ("a x", False)])
+async def test_a_process_adds_roots_without_a_person_only_to_what_it_has_started(
+    caller: str, *, may: bool
+) -> None:
+    control = ControlHarness(root(1), root(2))
+    control.sessions_by_pid[7] = frozenset("abc")
+    control.sessions_by_pid[8] = frozenset(caller.split())
+    async with connected(control) as warden, connected(control, pid=8) as other:
+        await warden.follow("claude", names=["p1"])
+        if may:
+            await other.call("add_to_session", names=["p2"], id="")
+            await warden.next()
+            assert (await warden.view()).keys() == {P1, P2}
+        else:
+            with pytest.raises(KeyError, match="result"):
+                await other.call("add_to_session", names=["p2"], id="")
+    assert control.dispatcher.guarded_command(AddRootsRequest(("p2",), "")) is None
+    assert control.dispatcher.guarded_command(AddRootsRequest(("p2",), "id")) is not None
 
 
 async def test_a_warden_that_follows_the_focus_changes_with_it_at_once() -> None:

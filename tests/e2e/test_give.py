@@ -297,3 +297,27 @@ def test_a_link_that_a_program_puts_there_leads_nowhere(tmp_path: Path) -> None:
     assert os.path.isfile(skeleton.root + b"/home/free")
     os.close(os.open(trap, os.O_CREAT | os.O_WRONLY))
     assert outside.exists()
+
+
+def test_an_approved_root_is_added_to_a_running_program_and_stays_with_the_next_daemon(
+    person: Person,
+) -> None:
+    api, web, secret = (person.clone(name) for name in ("api", "web", "secret"))
+    person.run("up", str(person.parent))
+    assert person.run("approve", "api", "web", "--yes").returncode == Exit.OK
+    with closing(Inside(person, api)) as inside:
+        look = f"ls -d {web}/.git {secret}/.git 2>/dev/null"
+        assert inside.run(look) == ""
+        refused = person.run("add-to-session", "secret", "--to", "agent")
+        assert (refused.returncode, "secret is pending" in refused.stderr) == (Exit.PENDING, True)
+        done = person.run("add-to-session", "web", "--to", "agent", "--json")
+        (item,) = json.loads(done.stdout)["items"]
+        assert (item["program"], item["name"], item["result"]) == ("agent", "web", "added")
+        assert inside.run(look) == f"{web}/.git\n"
+        assert inside.run(f"echo x > {web}/new && cat {web}/new") == "x\n"
+        person.run("down")
+        person.run("up")
+        until(lambda: json.loads(person.run("sessions", "--json").stdout)["confined"])
+        assert inside.run(look) == f"{web}/.git\n"
+        person.run("deny", "web")
+        until(lambda: inside.run(look) == "")

@@ -76,6 +76,21 @@ def test_the_session_continues_with_the_next_daemon(followed: Followed, rootsd_d
     assert "start" not in PARAMS["hello"]
 
 
+def test_what_was_added_to_the_scope_is_asked_for_again(
+    followed: Followed, rootsd_dir: Path
+) -> None:
+    with RootsPublisher(rootsd_dir) as first:
+        followed.until(Changed)
+        first.widen({"names": ["web"], "tags": ["go"]})
+        first.widen({"names": ["web", "lib"], "tags": []})
+        first.publish(denied=(b"/x",))
+        followed.until(Changed)
+    with RootsPublisher(rootsd_dir) as second:
+        followed.until(Connected)
+        (request,) = second.requests
+        assert request["hello"]["scope"] == {"names": ["web", "lib"], "tags": ["go"]}
+
+
 def test_a_daemon_that_does_not_answer_is_away(
     followed: Followed, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,12 @@ class RootsPublisher:
             for subscriber in self._subscribers:
                 _send_view(subscriber, change)
 
+    def widen(self, scope: dict[str, Any]) -> None:
+        """Tell all subscribers what was added to their scope."""
+        with self._lock:
+            for subscriber in self._subscribers:
+                subscriber.sendall(_line({"jsonrpc": "2.0", "method": "widen", "params": scope}))
+
     def drop(self) -> None:
         """Close all subscribers' connections, like a daemon that ends."""
         with self._lock:

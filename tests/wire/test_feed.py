@@ -17,6 +17,7 @@ from rootsd.wire.feed import (
     Connected,
     FeedReader,
     Given,
+    Widened,
 )
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Response, encode
 
@@ -27,7 +28,7 @@ def change(number: object) -> Notification:
     return Notification(CHANGE_METHOD, {"number": number})
 
 
-def read(*messages: Message) -> list[Connected | Changed | Given]:
+def read(*messages: Message) -> list[Connected | Changed | Given | Widened]:
     return [*FeedReader().read(b"".join(map(encode, messages)))]
 
 

@@ -24,7 +24,7 @@ SECTIONS = ("Set up", "Decide", "Inspect", "For programs")
 _ORDER = """
     init up down connect disconnect clients service parent sync config doctor scan
     pending review approve deny forget undo prune export rename tag focus add rule guard
-    give
+    give add-to-session
     exposure status ls show open log sessions check why version help
     completion shell-init bridge run acp hook daemon
 """

@@ -38,7 +38,7 @@ from rootsd.core.session_keys import handle_of, has_process
 from rootsd.core.session_observer import SessionObserver
 from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
-from rootsd.core.wall import WallSettings
+from rootsd.core.wall import WallEngine, WallSettings
 from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.core.wall_view import (
     WallRoot,
@@ -49,7 +49,14 @@ from rootsd.core.wall_view import (
 )
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.wire.feed import CHANGE_METHOD, GIVE_METHOD, GivenFiles, RootsChange
+from rootsd.wire.feed import (
+    CHANGE_METHOD,
+    GIVE_METHOD,
+    WIDEN_METHOD,
+    GivenFiles,
+    RootsChange,
+    WidenedScope,
+)
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.hello import decode_reported_roots
 from rootsd.wire.wall import (
@@ -196,8 +203,8 @@ class ConnectedWarden(RootsFollower):
         """Keep the session of a server open for as long as the connection lives, and send the
         roots; see RootsFollower.
         """
+        self._send = send
         if self._servers is None:
-            self._send = send
             await super().send_updates(send)
             return
         async with self._servers.walled_session(self.entry["warden"]) as self._session:
@@ -239,7 +246,7 @@ class ConnectedWarden(RootsFollower):
 
         Raises CannotGive.
         """
-        if self._send is None:
+        if self._send is None or self._servers is not None:
             raise CannotGive(f"{self.entry['name']} is no program of rootsd confine", _SESSIONS)
         self._given[files.folder] = None
         changes = self._wardens.changes
@@ -254,6 +261,32 @@ class ConnectedWarden(RootsFollower):
         finally:
             del self._given[files.folder]
         raise CannotGive(f"the wall of {self.entry['name']} does not answer", _SESSIONS)
+
+    async def add(self, names: Iterable[str]) -> str:
+        """Add roots to the scope by their names. Return why the program does not see them yet.
+
+        It is empty if the program sees them. A program that followed the focus keeps the tag that
+        the focus has now. Raises CannotGive.
+        """
+        focus = self._wardens.ledger.focus
+        scope = apply_focus(self._scope, focus, self._focus)
+        if not scope.is_full:
+            self._scope = replace(scope, names=scope.names | {*names})
+            self.entry["scope"] = [
+                safe_label(word, limit=None) for word in describe_scope(self._scope)
+            ]
+        more = WidenedScope(tuple(sorted(self._scope.names)), tuple(sorted(self._scope.tags)))
+        try:
+            if self._send is not None:
+                await self._send(WIDEN_METHOD, to_json(more))
+                await self._send_change(self._send)
+        except _CONNECTION_LOST:
+            raise CannotGive(f"{self.entry['name']} has ended", _SESSIONS) from None
+        with anyio.move_on_after(_APPLY_TIMEOUT_S):
+            await self.catch_up()
+        if self.entry["engine"] is WallEngine.STATIC:
+            return "at the program's next start"
+        return "" if self.has_applied else "the wall has not confirmed it yet"
 
     @property
     def has_applied(self) -> bool:
@@ -294,6 +327,10 @@ class ConnectedWarden(RootsFollower):
         if has_process(self._own_sessions, process):
             return True
         return not self._own_sessions and process.pid in (self.entry["pid"], self.entry["warden"])
+
+    def is_below(self, line: frozenset[str]) -> bool:
+        """Return whether the process with this line of ancestors has started this wall."""
+        return line < self._own_sessions
 
     @property
     def session(self) -> SessionKey | None:
@@ -422,6 +459,10 @@ class WardenRegistry:
         if id_ not in self._wardens:
             raise CannotGive("the program has ended", _SESSIONS)
         return self._wardens[id_]
+
+    def started_by(self, caller: frozenset[str]) -> Sequence[ConnectedWarden]:
+        """Return the wardens below the process whose line of ancestors `caller` has."""
+        return [each for each in self._wardens.values() if caller and each.is_below(caller)]
 
     def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
         """Return the roots in the view that a confined program got last; none if it has ended."""

@@ -17,7 +17,16 @@ from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.link import rpc
 from rootsd.link.connect import CONNECT_TIMEOUT_S
 from rootsd.link.daemon_link import DaemonLink
-from rootsd.wire.feed import FOLLOW_ID, FOLLOW_METHOD, Away, Connected, FeedEvent, FeedReader
+from rootsd.wire.feed import (
+    FOLLOW_ID,
+    FOLLOW_METHOD,
+    Away,
+    Connected,
+    FeedEvent,
+    FeedReader,
+    Widened,
+    WidenedScope,
+)
 from rootsd.wire.jsonrpc import Request, encode
 
 _ANSWER_TIMEOUT_S = 10.0
@@ -145,7 +154,10 @@ class Feed:
             self.heard += data
         try:
             for event in self._reader.read(data):
-                self._take(event)
+                if isinstance(event, Widened):
+                    self._keep_widened(event.scope)
+                else:
+                    self._take(event)
         except RootsdError as error:
             self.reject()
             self._events.append(Away(error))
@@ -164,3 +176,11 @@ class Feed:
                 hello = {**self.params["hello"], "start": event.result["start"]}
                 self.params["hello"] = hello
         self._events.append(event)
+
+    def _keep_widened(self, more: Mapping[str, Any]) -> None:
+        """Ask the next daemon for what was added to the scope, too."""
+        hello = self.params["hello"]
+        scope = dict(hello.get("scope", {}))
+        for key in WidenedScope._fields:
+            scope[key] = list(dict.fromkeys((*scope.get(key, ()), *more.get(key, ()))))
+        self.params["hello"] = {**hello, "scope": scope}

@@ -37,6 +37,8 @@ CHANGE_METHOD = "change"
 """The notification with a `FeedChange`."""
 GIVE_METHOD = "give"
 """The notification with `GivenFiles`, for a program behind the wall."""
+WIDEN_METHOD = "widen"
+"""The notification with a `WidenedScope`, for a program behind the wall."""
 MAX_FEED_LINE_BYTES = 1 << 28
 
 _RESTART = "rootsd down && rootsd up"
@@ -62,6 +64,15 @@ class GivenFiles(NamedTuple):
     """The name of a folder with the copies, which are called 0, 1, and so on."""
     paths: tuple[bytes, ...]
     """Where the program gets to see them."""
+
+
+class WidenedScope(NamedTuple):
+    """What the scope of a program has now besides, to be asked for on its next connection."""
+
+    names: tuple[str, ...]
+    """Names of roots."""
+    tags: tuple[str, ...]
+    """Tags of roots."""
 
 
 class BadFeed(RootsdError):
@@ -90,6 +101,12 @@ class Given(NamedTuple):
     files: dict[str, Any]
 
 
+class Widened(NamedTuple):
+    """Somebody has added roots to the scope of the program: a `WidenedScope`."""
+
+    scope: dict[str, Any]
+
+
 class Away(NamedTuple):
     """No daemon can be followed now, and nothing that it sent is sure any more.
 
@@ -111,7 +128,7 @@ class FeedReader:
         self._lines = LineReader(MAX_FEED_LINE_BYTES)
         self._awaited = 0
 
-    def read(self, data: bytes) -> Iterator[Connected | Changed | Given]:
+    def read(self, data: bytes) -> Iterator[Connected | Changed | Given | Widened]:
         """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
         self._lines.feed(data)
         try:
@@ -124,6 +141,8 @@ class FeedReader:
                         yield Changed(change)
                     case Notification(method, dict() as files) if method == GIVE_METHOD:
                         yield Given(files)
+                    case Notification(method, dict() as scope) if method == WIDEN_METHOD:
+                        yield Widened(scope)
                     case Response(id_, dict() as result) if id_ == FOLLOW_ID:
                         self.is_answered = True
                         yield Connected(result)

@@ -71,6 +71,41 @@ class GiveRequest(ControlRequest, frozen=True):
     effect: ApplyMode = ApplyMode.APPLY
 
 
+class AddedRootItem(TypedDict):
+    """A root that a program behind the wall gets."""
+
+    program: str
+    """The name of the program."""
+    name: str
+    """The name of the root."""
+    path: str
+    """Its path."""
+    result: str
+    """`added`, `would be added`, or why the program does not see it yet."""
+
+
+class AddedRoots(TypedDict):
+    """The roots that programs behind the wall get."""
+
+    items: list[AddedRootItem]
+    """The roots, for each program."""
+
+
+class AddRootsRequest(ControlRequest, frozen=True):
+    """Add approved roots to the scope of a running program behind the wall, by their `names`.
+
+    `id` is the program's id. An empty one means all programs that the caller has started behind
+    the wall. That needs no person, because the caller could have named the roots then.
+    """
+
+    method: ClassVar[str] = "add_to_session"
+    result: ClassVar[type] = AddedRoots
+
+    names: tuple[str, ...]
+    id: str
+    effect: ApplyMode = ApplyMode.APPLY
+
+
 class ReportConfinedRequest(ControlRequest, frozen=True):
     """Update the entry of the confined program of this connection; null keeps a value.
 

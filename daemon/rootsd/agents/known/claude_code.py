@@ -8,8 +8,9 @@ import os
 from rootsd.agents import forms
 
 LABEL = "Claude Code"
-PROGRAMS = ("claude", "claude.exe")  # npm installs the second one, on every system
-PACKAGES = ("@anthropic-ai/claude-code/",)
+# npm installs the second one, on every system. The third one is for editors (ACP).
+PROGRAMS = ("claude", "claude.exe", "claude-agent-acp")
+PACKAGES = ("@anthropic-ai/claude-code/", "@agentclientprotocol/claude-agent-acp/")
 # Its documentation of the Bash tool's environment, from 2.1.172 on.
 MARKERS = ("CLAUDE_CODE_CHILD_SESSION",)
 HINTS = ("CLAUDECODE",)  # editor extensions also set it, in terminals that people use

@@ -8,8 +8,8 @@ import re
 from rootsd.agents import forms
 
 LABEL = "Codex CLI"
-PROGRAMS = ("codex", "codex-exec")
-PACKAGES = ("@openai/codex/",)
+PROGRAMS = ("codex", "codex-exec", "codex-acp")  # the last one is for editors (ACP)
+PACKAGES = ("@openai/codex/", "@agentclientprotocol/codex-acp/")
 # openai/codex: codex-rs/core/src/spawn.rs, unified_exec/process_manager.rs, and
 # codex-rs/protocol/src/shell_environment.rs
 MARKERS = (

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from rootsd.cli.answers.decisions import effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
+from rootsd.cli.answers.walled_program import NoProgram, meant_program
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import bytes_of, contains, text_of
+from rootsd.core.paths import text_of
 from rootsd.places.base_folders import WALLS
-from rootsd.wire.daemon import SessionsQuery
-from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.wall import GiveRequest
 
 if TYPE_CHECKING:
@@ -33,12 +31,6 @@ _COLUMNS = (
     Column("FILE", lambda item: item["path"], short=lambda item: shorten_home(item["path"])),
     Column("RESULT", lambda item: item["result"]),
 )
-
-
-class NoProgram(RootsdError):
-    """It is not clear to which program a file is to be given."""
-
-    code = ErrorCode.NOTHING_MATCHED
 
 
 class SecretNotGiven(RootsdError):
@@ -98,7 +90,7 @@ def command(
     from rootsd.wall.session.given_files import WrittenCopies, read_file
     from rootsd.wall.session.running_walls import folder_of
 
-    program = _program(invocation, to)
+    program = meant_program(invocation, to, "give FILE")
     found = list({file.path: file for file in map(read_file, files)}.values())
     paths = tuple(text_of(file.path) for file in found)
     if dry_run:
@@ -120,30 +112,6 @@ def command(
     ]
     invocation.output.show(CommandResult(items, extra={"dry_run": dry_run}), _COLUMNS)
     return Exit.REFUSED if any(problems) else Exit.OK
-
-
-def _program(invocation: Invocation, to: str | None) -> Mapping[str, Any]:
-    """Return the one program behind the wall that is meant. Raises NoProgram."""
-    running = invocation.call(SessionsQuery())["confined"]
-    if to is not None:
-        found = [each for each in running if to in (each["id"], each["name"], str(each["pid"]))]
-        what = f"is called {safe_label(to)}"
-    else:
-        found = [each for each in running if _sees(invocation, each["id"], invocation.cwd)]
-        what = "sees this project"
-    if not found:
-        raise NoProgram(f"no program behind the wall {what}", "rootsd sessions")
-    if len(found) > 1:
-        names = ", ".join(f"{each['name']} (pid {each['pid']})" for each in found)
-        remedy = f"rootsd give FILE --to {found[0]['pid']}"
-        raise NoProgram(f"more than one program {what}: {names}", remedy)
-    return dict(found[0])
-
-
-def _sees(invocation: Invocation, id_: str, folder: str) -> bool:
-    roots = invocation.call(SessionRootsQuery(id_))["items"]
-    here = os.path.realpath(os.fsencode(folder))
-    return any(contains(bytes_of(root["path"]), here) for root in roots)
 
 
 def _ask_about_secrets(invocation: Invocation, files: Sequence[FileToGive], program: str) -> None:

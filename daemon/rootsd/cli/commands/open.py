@@ -53,7 +53,7 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
     `rootsd shell-init` prints, changes to the folder.
     """
     listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=(ref,)))
-    root = _only_root(ref, listing["items"])
+    root = only_root(ref, listing["items"])
     output = invocation.output
     if output.is_json:
         output.object(CommandResult([root], listing["revision"], listing["warnings"]))
@@ -63,7 +63,7 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
         sys.stdout.buffer.write(bytes_of(path_of(root)) + (b"\0" if nul else b"\n"))
 
 
-def _only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the only root among `items`. Raises RootsdError if there is none or several."""
     roots = [item for item in items if item["published"]]
     # A glob may match projects that nobody approved. They are no reason to ask again.

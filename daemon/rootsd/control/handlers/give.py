@@ -1,4 +1,4 @@
-"""Handle give: show copies of files to a program behind the wall."""
+"""Handle give and add-to-session: show files or roots to a program behind the wall."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rootsd.control.plain_commands import note_plain_commands
-from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
+from rootsd.control.routes import (
+    COMMAND_TEXT_LIMIT,
+    GuardedCommand,
+    RequestContext,
+    Route,
+    command_route,
+    plain_command,
+)
 from rootsd.control.services import ControlServices, Handlers
+from rootsd.control.wardens import CannotGive, ConnectedWarden
+from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor
-from rootsd.core.paths import bytes_of
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.feed import GivenFiles
 from rootsd.wire.request import BadRequest
-from rootsd.wire.wall import GivenReport, GiveRequest
+from rootsd.wire.wall import (
+    AddedRootItem,
+    AddedRoots,
+    AddRootsRequest,
+    GivenReport,
+    GiveRequest,
+)
 
 MAX_FILES = 32
 
@@ -23,11 +38,14 @@ MAX_FILES = 32
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     handlers = GiveHandlers(services)
-    return (command_route(GiveRequest, handlers.give, _command),)
+    return (
+        command_route(GiveRequest, handlers.give, _command),
+        Route(AddRootsRequest, handlers.add_roots, _command_to_add),
+    )
 
 
 class GiveHandlers(Handlers):
-    """Handles `GiveRequest`."""
+    """Handles `GiveRequest` and `AddRootsRequest`."""
 
     async def give(self, request: GiveRequest, actor: Actor) -> GivenReport:
         """Show the files. Raises CannotGive and BadRequest."""
@@ -45,6 +63,45 @@ class GiveHandlers(Handlers):
             command = shlex.join(("give", *shown, "--to", warden.entry["name"]))
             await note_plain_commands(self.ledger, [command], actor)
         return GivenReport(folder=request.folder, problems=problems)
+
+    async def add_roots(self, request: AddRootsRequest, call: RequestContext) -> AddedRoots:
+        """Add roots to the scope of programs. Raises CannotGive and UnknownProject."""
+        wardens = self.services.wall.wardens
+        shown = {each.root.name: each.root.path for each in wardens.roots().roots.values()}
+        if unknown := sorted({*request.names} - shown.keys()):
+            raise UnknownProject(f"{safe_label(unknown[0])} is no root", "rootsd ls --published")
+        if request.id:
+            programs: Sequence[ConnectedWarden] = (wardens.named(request.id),)
+        else:
+            caller = await self.services.wall.sessions_of(call.connection.pid)
+            programs = wardens.started_by(caller)
+        if not programs:
+            raise CannotGive("you started no program behind the wall", "rootsd sessions")
+        items = []
+        for program in programs:
+            result = "would be added"
+            if request.effect is ApplyMode.APPLY:
+                result = await program.add(request.names) or "added"
+            items += [
+                AddedRootItem(
+                    program=program.entry["name"],
+                    name=name,
+                    path=text_of(shown[name]),
+                    result=result,
+                )
+                for name in request.names
+            ]
+        if request.id and request.effect is ApplyMode.APPLY:
+            words = ("add-to-session", *request.names, "--to", programs[0].entry["name"])
+            await note_plain_commands(self.ledger, [shlex.join(words)], call.actor)
+        return AddedRoots(items=items)
+
+
+def _command_to_add(request: AddRootsRequest) -> GuardedCommand | None:
+    """Return the command, or None for a caller that adds roots to what it started itself."""
+    if not request.id:
+        return None
+    return plain_command(shlex.join(("add-to-session", *request.names, "--to", request.id)))
 
 
 def _command(request: GiveRequest) -> GuardedCommand:

@@ -17,6 +17,7 @@ from rootsd.processes.own_program import own_command
 from rootsd.proxy.acp.folders import SessionFolders
 from rootsd.proxy.acp.messages import ServerWords
 from rootsd.proxy.acp.session import AcpSession
+from rootsd.proxy.acp.wall import StartedWall
 from rootsd.proxy.run.command import LaunchSpec, program_name
 from rootsd.proxy.run.loop import RunProxy
 from rootsd.proxy.run.main import as_required, confines
@@ -86,7 +87,7 @@ def _run(options: RunOptions) -> int:
         SessionFolders(name, scope),
         out,
         _server_words(options),
-        None,
+        StartedWall() if is_confined else None,
     )
     greeting = Hello(client=name, scope=scope)
     return RunProxy(session, out, greeting, needs_roots=False).run()

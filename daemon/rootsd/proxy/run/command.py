@@ -31,6 +31,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rootsd.core.launchers import launched_word
 from rootsd.core.paths import contains
 
 if TYPE_CHECKING:  # a start should not wait for the modules that it would load
@@ -219,23 +220,6 @@ def _relative_files(words: Sequence[str]) -> Iterator[str]:
                 yield value
 
 
-_LAUNCHERS = frozenset(
-    {
-        "bun",
-        "bunx",
-        "deno",
-        "node",
-        "npx",
-        "pipx",
-        "pnpm",
-        "python",
-        "python3",
-        "uv",
-        "uvx",
-        "yarn",
-    }
-)
-_LAUNCHER_VERBS = frozenset({"dlx", "exec", "run", "tool", "x"})
 _GENERIC_NAMES = frozenset(
     {"__main__", "cli", "index", "main", "server"}
 )  # with any file extension
@@ -249,13 +233,9 @@ def server_name(words: Sequence[str]) -> str:
 
 def program_name(words: Sequence[str]) -> str:
     """Return the name of the program that `words` start, also by a launcher such as npx."""
-    program = _base(words[0])
-    if program in _LAUNCHERS:
-        plain = (word for word in words[1:] if not word.startswith("-"))
-        named = next((word for word in plain if word not in _LAUNCHER_VERBS), None)
-        if named is not None:
-            program = named if named.startswith("@") else _base(named)
-    return program
+    number = launched_word(words)
+    named = words[number]
+    return named if number and named.startswith("@") else _base(named)
 
 
 def _base(word: str) -> str:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from rootsd.agents import with_program
 from rootsd.agents.forms.state import AgentFolder, AgentState, CopiedFile, OwnSandbox
 from rootsd.core.errors import RootsdError
+from rootsd.core.launchers import launched_program, launched_word
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
 from rootsd.disk.links import MAX_LINKS
@@ -95,7 +96,8 @@ class PlannedAgent(NamedTuple):
 
     def words(self, typed: tuple[str, ...]) -> tuple[str, ...]:
         """Return the command that was typed, with the agent's own arguments."""
-        return (*typed[:1], *self.state.arguments, *typed[1:])
+        own = launched_word(typed) + 1
+        return (*typed[:own], *self.state.arguments, *typed[own:])
 
     def variables(self, outside: Mapping[str, str]) -> dict[str, str]:
         """Return the variables to set inside."""
@@ -207,7 +209,7 @@ def plan_agent(
 
     `state` is the folder of the confined programs with the name `label`. Raises RootsdError.
     """
-    agent = with_program(os.path.basename(words[0]), "state") if words else None
+    agent = with_program(launched_program(words), "state") if words else None
     if agent is None:
         return None
     is_off = sandbox is OwnSandbox.OFF

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rootsd.agents import with_program
 from rootsd.core.errors import Exit
 from rootsd.core.labels import first_of, safe_label
+from rootsd.core.launchers import launched_program
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.wall import PushPolicy
@@ -115,7 +116,7 @@ def _plan_agent(
     options: ConfineOptions, home: bytes, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
 ) -> PlannedAgent | None:
     """Return what the program gets as an agent, or None if it is none. Raises RootsdError."""
-    if not options.words or with_program(os.path.basename(options.words[0]), "state") is None:
+    if not options.words or with_program(launched_program(options.words), "state") is None:
         return None
     # Only agents need these modules.
     from rootsd.agents.forms.state import OwnSandbox  # noqa: PLC0415
