@@ -354,8 +354,9 @@ def test_a_revoke_does_not_wait_for_a_front_that_is_stopped(
         assert sees(first), "the control"
         front.send_signal(signal.SIGSTOP)
         try:
-            publisher.publish(root, later)
-            until(lambda: not sees(first))  # now the front must look at the origin of the new root
+            publisher.publish_and_wait(root, later)
+            # The new root needs the front, which must look at its origin.
+            assert not (sees(first) or sees(later))
             publisher.publish(later)
             until(lambda: not sees(root))
             assert not sees(later)
