@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -31,10 +32,12 @@ from rootsd.wall.kernel.orders import (
     WardenReport,
 )
 from rootsd.wall.kernel.warden import Warden
+from rootsd.wall.session.built_wall import BuiltWall
 from rootsd.wall.session.engines import NamespaceWall
+from rootsd.wall.session.options import ConfineOptions
+from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import FollowedView, WallSubscription
-from rootsd.wall.session.wall_parts import OwnedWall
 from rootsd.wire.feed import CHANGE_METHOD, FOLLOW_ID, Changed
 from rootsd.wire.jsonrpc import Notification, Response, encode
 from support.bridges import reply, request
@@ -165,6 +168,11 @@ def test_a_replaced_root_is_sent_again_once_the_warden_has_verified_it() -> None
 # The wall itself, with a warden and a daemon that the test plays.
 
 
+class NoRelay:
+    def end(self) -> list[str]:
+        return []
+
+
 class PlayedWall:
     """A `ServerWall`, and the far ends of its two sockets. `events` are in their order."""
 
@@ -190,12 +198,13 @@ class PlayedWall:
             if isinstance(event, Changed):
                 followed.take(event.change)
         self.wall = ServerWall(
-            OwnedWall(
-                "s",
+            BuiltWall(
+                ConfineOptions(name="s"),
                 NamespaceWall(),
                 composed,
-                Warden(self.pid, -1, (), b"/", -1, warden, {}, (), first, 0.0),
                 WallSubscription(feed, WallSettings(), followed),
+                Warden(self.pid, -1, (), b"/", -1, warden, {}, (), first, 0.0),
+                cast("PushRelay", NoRelay()),
             )
         )
         self.wall.start(self._changed)

@@ -356,7 +356,8 @@ def test_a_revoke_does_not_wait_for_a_front_that_is_stopped(
         try:
             publisher.publish_and_wait(root, later)
             # The new root needs the front, which must look at its origin.
-            assert not (sees(first) or sees(later))
+            assert not sees(first)
+            assert not sees(later)
             publisher.publish(later)
             until(lambda: not sees(root))
             assert not sees(later)

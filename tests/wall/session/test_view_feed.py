@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.wall import WallUse
 from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
-from rootsd.wall.kernel.warden import send_line
+from rootsd.wall.kernel.warden import FollowedRoots
 from rootsd.wall.session import view_feed
 from rootsd.wall.session.view_feed import (
     FollowedView,
-    HeardRoots,
     UnknownRoot,
     ViewFeed,
     answered,
@@ -36,6 +34,7 @@ from support.roots_publisher import RootsPublisher, subscribed
 from support.sent_view import SentView
 
 _HANG_GUARD_MS = 60_000
+ALONE = FollowedRoots(frozenset(), network=True, stays_open=())
 API, DOCS, WEB = (
     ConfinedRoot(b"/src/" + name, Access.READ_WRITE, name=name.decode())
     for name in (b"api", b"docs", b"web")
@@ -60,7 +59,8 @@ class Following(ProgramPause):
         self.shown: list[set[bytes]] = []
         subscription = subscribed("a test", {})
         self.first = subscription.roots
-        self._feed = ViewFeed(subscription, self._set_roots, {}, self)
+        self._feed = ViewFeed(subscription, ALONE)
+        self._feed.start(self._set_roots, self)
         super().__init__(0, lambda _: None)
         self.why: RootsdError | None = None
         self.happened: list[str] = []
@@ -160,18 +160,12 @@ def test_a_warden_takes_over_the_roots_of_a_daemon_that_has_ended(
     publisher.close()
     front = answered(asked).feed
     assert front.link.connection is None
-    heard = HeardRoots(bytes(front.heard or b""), frozenset(), network=True, stays_open=())
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        send_line(ours, heard, [front.connection().fileno()])
-        front.close()
-        followed = follow_heard(params, theirs)
-    assert followed.roots == [API]
-    assert followed.make_feed is not None
-    programs = ProgramPause(0, lambda _: None)
-    feed = followed.make_feed(lambda *_: None, programs, lambda *_: "")
+    followed = ALONE._replace(heard=bytes(front.heard or b""))
+    feed = follow_heard(params, followed, front.connection().dup())
+    front.close()
+    assert feed.roots == [API]
+    feed.start(lambda *_: None, ProgramPause(0, lambda _: None))
     feed.attend()
-    assert isinstance(feed, ViewFeed)
     assert feed.is_away, "it waits for the next daemon"
     feed.close()
 

@@ -76,7 +76,7 @@ def run_confined(
     # Imported here, because a server without a wall should not wait for the engine to load.
     from rootsd.proxy.run.wall import ServerWall  # noqa: PLC0415
     from rootsd.wall.session.begin import CannotConfine  # noqa: PLC0415
-    from rootsd.wall.session.wall_parts import build_owned_wall  # noqa: PLC0415
+    from rootsd.wall.session.built_wall import build_for_server  # noqa: PLC0415
 
     parts = _parts(options, scope, command, empty_folder)
     # The server must be able to open the folder that stands for "no roots".
@@ -89,7 +89,7 @@ def run_confined(
         name=parts.greeting.client, words=options.words, read=read
     )
     try:
-        owned = build_owned_wall(wall_options, scope)
+        built = build_for_server(wall_options, scope)
     except RootsdError as error:
         if options.confine is ConfinePolicy.CONFINE:
             raise
@@ -99,9 +99,9 @@ def run_confined(
         asked = "config.toml says [confine] default = true"
         way = f"{remedy}, or rootsd run --no-confine for this call"
         raise WallRequired(error, asked, way) from error
-    for sentence in owned.sentences():
+    for sentence in built.sentences():
         sys.stderr.write(f"rootsd run: {sentence}\n")
-    with ServerWall(owned) as wall:
+    with ServerWall(built) as wall:
         parts.restart_policy.wall_is_outdated = lambda: wall.is_outdated
         # The roots are known: the wall has been built with them.
         return RunProxy(parts.session, parts.out, wall, needs_roots=False).run()

@@ -49,10 +49,10 @@ from rootsd.wall.kernel.orders import (
     decode_news,
 )
 from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.session.built_wall import BuiltWall
 from rootsd.wall.session.daily_work import explain_missing
-from rootsd.wall.session.messages import describe_gone
+from rootsd.wall.session.messages import describe_gone, print_line
 from rootsd.wall.session.view_feed import ViewFeed
-from rootsd.wall.session.wall_parts import OwnedWall, describe_pause, environment_inside
 from rootsd.wire.hello import encode_reported_roots
 
 _ANSWER_TIMEOUT_S = 60.0
@@ -62,16 +62,15 @@ _CHUNK = 1 << 16
 class ServerWall(ServerSandbox):
     """The wall around one server, and around each server that replaces it."""
 
-    def __init__(self, wall: OwnedWall) -> None:
+    def __init__(self, wall: BuiltWall) -> None:
         self._wall = wall
         self._orders = 0
         self._awaited = 0
         """The number of the order without an answer, or 0."""
         self._lines = bytearray()
-        self._view = wall.subscription.roots
-        self._denied = wall.subscription.view.denied
-        self._ordered = self._wanted()
-        self._ordered_denied = self._denied
+        self._feed = ViewFeed(wall.subscription, wall.view.followed())
+        self._ordered = tuple(self._feed.roots)
+        self._ordered_denied = self._feed.denied
         self._shown: frozenset[bytes] = frozenset()
         self._queries = 0
         """The queries of the server that have no answer."""
@@ -83,15 +82,15 @@ class ServerWall(ServerSandbox):
         self._is_outdated = False
         self._is_stopped = False  # by the warden
         wall.warden.channel.settimeout(_ANSWER_TIMEOUT_S)
-        programs = ProgramPause(os.getpid(), self._tell_pause)
-        self._feed = ViewFeed(wall.subscription, self._set_view, wall.view.state, programs)
+        self._feed.start(self._set_view, ProgramPause(os.getpid(), self._tell_pause))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the warden, and print what the server has left behind."""
-        self._wall.end()
+        for sentence in self._wall.end():
+            print_line(sentence)
 
     @property
     def deadline(self) -> float:
@@ -162,8 +161,7 @@ class ServerWall(ServerSandbox):
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the server's environment, without the variables that lead outside."""
-        wall = self._wall
-        return environment_inside(environment, wall.label, wall.view, wall.warden)
+        return self._wall.environment(environment)
 
     def enter(self) -> None:
         """Move the server's new process behind the wall, before it calls execve."""
@@ -176,7 +174,7 @@ class ServerWall(ServerSandbox):
         return explain_missing(program)
 
     def _tell_pause(self, news: PauseNews) -> None:
-        sys.stderr.write(f"rootsd run: {describe_pause(news, self._wall.label)}\n")
+        sys.stderr.write(f"rootsd run: {self._wall.describe_pause(news)}\n")
 
     def _set_view(
         self,
@@ -185,14 +183,9 @@ class ServerWall(ServerSandbox):
         removed: Mapping[bytes, RemovedRoot],
     ) -> None:
         gone = self._shown - {root.path for root in roots}
-        self._view, self._denied = tuple(roots), denied
-        self._apply()
+        self._apply(tuple(roots), denied)
         for line in describe_gone([removed[path] for path in gone if path in removed]):
             sys.stderr.write(f"rootsd run: {line}\n")
-
-    def _wanted(self) -> tuple[ConfinedRoot, ...]:
-        """Return the roots that the kernel must show."""
-        return self._wall.view.masked(self._view)
 
     def _tell(self) -> None:
         """Tell the owner the state. It answers all queries once it is settled."""
@@ -201,14 +194,13 @@ class ServerWall(ServerSandbox):
         self._queries -= answered
         self._on_change(state, answered)
 
-    def _apply(self) -> None:
+    def _apply(self, wanted: tuple[ConfinedRoot, ...], denied: frozenset[bytes]) -> None:
         """Make the kernel show the wanted roots, with the server notified in the right order."""
-        wanted = self._wanted()
-        if (wanted, self._denied) == (self._ordered, self._ordered_denied):
+        if (wanted, denied) == (self._ordered, self._ordered_denied):
             return
         before, self._ordered = self._ordered, wanted
-        denied = None if self._denied == self._ordered_denied else self._denied
-        self._ordered_denied = self._denied
+        new_denied = None if denied == self._ordered_denied else denied
+        self._ordered_denied = denied
         self._shown &= {root.path for root in wanted}
         if self.has_ended_server:  # the next warden gets these roots
             self._tell()
@@ -217,7 +209,7 @@ class ServerWall(ServerSandbox):
         self._awaited = self._orders
         self._tell()
         try:
-            order = _order(self._orders, before, wanted)._replace(denied=denied)
+            order = _order(self._orders, before, wanted)._replace(denied=new_denied)
             self._wall.warden.channel.sendall(to_line(order))
         except OSError:
             raise self._lost() from None

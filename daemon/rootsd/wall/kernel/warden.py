@@ -67,18 +67,33 @@ class WardenSettings(NamedTuple):
     has_new_worktrees: bool = False
 
 
+class FollowedRoots(NamedTuple):
+    """How a wall follows the daemon.
+
+    `hidden` are the paths to mask in roots. `network` and `stays_open` are for the reports to the
+    daemon, and `heard` is what the daemon has said so far to the owner of a warden.
+    """
+
+    hidden: frozenset[bytes]
+    network: bool
+    stays_open: tuple[str, ...]
+    heard: Text = b""
+
+
 class WardenStart(NamedTuple):
     """The line with which a warden starts. The lock and the listener come with it.
 
     The warden holds the lock until it has done all work. The listener leads to who must know the
     roots: see `root_news`. Tests leave out both.
 
-    A warden that follows a feed gets neither roots nor denied folders, but another line.
+    A warden with `followed` gets the connection to the daemon, too, and neither roots nor denied
+    folders.
     """
 
     settings: WardenSettings
     roots: tuple[ConfinedRoot, ...] = ()
     denied: frozenset[bytes] = frozenset()
+    followed: FollowedRoots | None = None
 
 
 class WardenStarted(NamedTuple):
@@ -213,18 +228,12 @@ class WaitingWarden:
         start: WardenStart,
         fds: Sequence[int] = (),
         serve_until: ServeUntil | None = None,
-        followed: tuple[tuple[Any, ...], int] | None = None,
     ) -> Warden:
-        """Start the warden with `fds`, and return when it is ready. Raises WallSetupFailed.
-
-        `followed` is the line for what it follows, and the descriptor that comes with the line.
-        """
+        """Start the warden with `fds`, and return when it is ready. Raises WallSetupFailed."""
         since = time.time()
         self._is_started = True
         with suppress(OSError):  # it has ended, and may say why
             send_line(self._channel, start, fds)
-            if followed is not None:
-                send_line(self._channel, followed[0], [followed[1]])
         if serve_until is not None:
             serve_until(self._channel)
         line, fds = receive_line(self._channel)

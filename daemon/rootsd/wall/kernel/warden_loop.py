@@ -16,7 +16,7 @@ import socket
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
@@ -49,6 +49,7 @@ from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.root_news import RootTeller
 from rootsd.wall.kernel.warden import (
     GIVEN,
+    FollowedRoots,
     WardenEnded,
     WardenSettings,
     WardenStart,
@@ -65,8 +66,28 @@ _HIDDEN = "it is hidden"
 _LATE = "rootsd still looks for its origin"
 
 
+SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes], Mapping[bytes, RemovedRoot]], None]
+"""Sets the roots, and the denied folders. The last argument says why roots are gone, by path."""
+GiveFile = Callable[[bytes, bytes], str]
+"""Shows a copy of a file at a path. Returns why it cannot, or an empty text.
+
+The copy is a name in the folder `GIVEN` of the wall.
+"""
+
+
 class WardenFeed(Protocol):
     """A source of roots that the warden's loop drives."""
+
+    @property
+    def roots(self) -> Sequence[ConfinedRoot]:
+        """The first roots."""
+
+    @property
+    def denied(self) -> frozenset[bytes]:
+        """The first denied folders."""
+
+    def start(self, set_roots: SetRoots, programs: ProgramPause, give: GiveFile) -> None:
+        """Set other roots, stop the programs, and give files from now on."""
 
     @property
     def deadline(self) -> float:
@@ -91,27 +112,8 @@ class WardenFeed(Protocol):
         """Hang up."""
 
 
-SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes], Mapping[bytes, RemovedRoot]], None]
-"""Sets the roots, and the denied folders. The last argument says why roots are gone, by path."""
-GiveFile = Callable[[bytes, bytes], str]
-"""Shows a copy of a file at a path. Returns why it cannot, or an empty text.
-
-The copy is a name in the folder `GIVEN` of the wall.
-"""
-MakeFeed = Callable[[SetRoots, ProgramPause, GiveFile], WardenFeed]
-"""Makes the feed of a warden. The feed sets the roots, stops the programs, and gives files."""
-
-
-class FollowedRoots(NamedTuple):
-    """The first roots and denied folders of a warden, and what makes its feed, if it has one."""
-
-    roots: Sequence[ConfinedRoot]
-    denied: frozenset[bytes]
-    make_feed: MakeFeed | None = None
-
-
-FollowRoots = Callable[[socket.socket], FollowedRoots]
-"""Receives the owner's line after `WardenStart`, and returns what the warden follows."""
+FollowRoots = Callable[[FollowedRoots, socket.socket], WardenFeed]
+"""Takes over a connection to the daemon."""
 
 
 class EnforcedView(Protocol):
@@ -172,7 +174,7 @@ def be_warden(
 ) -> NoReturn:
     """Be a warden, whose owner has the other ends of the `channel` and of the pipe `alive`.
 
-    `follow` is called with what the owner sends. Without it, the owner gives orders.
+    It takes over a connection to the daemon by `follow`, or else the owner gives orders.
     """
     line, fds = receive_line(channel)
     if not line:
@@ -188,17 +190,19 @@ def be_warden(
     loop = _WardenLoop(view, watch, channel, settings, listener)
     _forget_given(settings.folder)  # those of a warden that was killed
     try:
-        source = FollowedRoots(start.roots, start.denied)
-        if follow is not None:
-            source = follow(channel)
-        first = loop.build(source.roots, source.denied)
+        feed = None
+        roots: Sequence[ConfinedRoot] = start.roots
+        denied = start.denied
+        if follow is not None and start.followed is not None:
+            feed = follow(start.followed, socket.socket(fileno=fds[-1]))
+            roots, denied = feed.roots, feed.denied
+        first = loop.build(roots, denied)
         failed = first.change.failed
         notes = [*view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in failed)]
         # Not earlier: the uid_map of a process that is not dumpable belongs to root.
         set_process_option(ProcessOption.SET_DUMPABLE, 0)
-        if source.make_feed is not None:
-            # First, so that no program sees what was denied meanwhile.
-            loop.follow(source.make_feed, first)
+        if feed is not None:  # first, so that no program sees what was denied meanwhile
+            loop.follow(feed, first)
         ready, told = os.pipe2(os.O_CLOEXEC)
         fds = [ready, *view.gates()]
         send_line(channel, WardenStarted(view.variables(), tuple(notes), first), fds)
@@ -272,12 +276,13 @@ class _WardenLoop:
         self._reasons: dict[bytes, str] = {}  # why roots and git directories are not shown
         self._late: frozenset[bytes] = frozenset()  # what must be looked at before it is shown
 
-    def follow(self, make_feed: MakeFeed, first: WardenReport) -> None:
+    def follow(self, feed: WardenFeed, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
         pause = ProgramPause(os.getppid(), self._tell)
-        self._feed = make_feed(self._set_roots, pause, self._give)
-        self._feed.report(first)
-        self._feed.attend()  # it may hold messages that arrived before the fork
+        self._feed = feed
+        feed.start(self._set_roots, pause, self._give)
+        feed.report(first)
+        feed.attend()  # it may hold messages that arrived before the fork
 
     def _give(self, path: bytes, copy: bytes) -> str:
         if is_denied(path, self._denied):

@@ -35,6 +35,9 @@ class CannotConfine(RootsdError):
 class BegunWall(NamedTuple):
     """A warden that loads its modules, and the feed of a daemon that has been asked."""
 
+    options: ConfineOptions
+    scope: RequestedScope
+    use: WallUse
     warden: WaitingWarden
     feed: Feed
 
@@ -62,7 +65,7 @@ def begin(options: ConfineOptions, scope: RequestedScope, use: WallUse) -> Begun
     follow = partial(follow_heard, params) if use is WallUse.PROGRAM else None
     feed = ask(params)
     _load_common()
-    return BegunWall(engine.fork_warden(feed.close, follow), feed)
+    return BegunWall(options, scope, use, engine.fork_warden(feed.close, follow), feed)
 
 
 def _load_common() -> None:

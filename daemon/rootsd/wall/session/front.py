@@ -20,8 +20,10 @@ from rootsd.core.wall import PushPolicy
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.kernel.orders import PauseNews, RootNews
 from rootsd.wall.kernel.supervision import TerminalUse
-from rootsd.wall.kernel.warden import Warden, WardenNews
+from rootsd.wall.kernel.warden import WardenNews
 from rootsd.wall.session.begin import BegunWall
+from rootsd.wall.session.built_wall import BuiltWall, build, check_standard_files, known_origins
+from rootsd.wall.session.claimed_folder import state_folder
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.engines import WallKind, engine_for, unshown_git
 from rootsd.wall.session.messages import (
@@ -33,29 +35,14 @@ from rootsd.wall.session.messages import (
     untold,
 )
 from rootsd.wall.session.options import ConfineOptions, Opening
-from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.start_folder import AskAboutStart, hidden_start, start_again
 from rootsd.wall.session.terminal import TerminalFront, wait_with_news
 from rootsd.wall.session.user_terminal import UserTerminal
-from rootsd.wall.session.view_feed import answered
-from rootsd.wall.session.wall_parts import (
-    StartedWith,
-    check_standard_files,
-    claim_folder,
-    describe_pause,
-    end_wall,
-    environment_inside,
-    known_origins,
-    open_and_closed,
-    relay_for,
-    start_warden,
-    state_folder,
-)
+from rootsd.wall.session.view_feed import WallSubscription, answered
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view.default_view import CACHE_VARIABLES
 from rootsd.wall.view.standard_files import STANDARD, is_in_pipeline, let_go, terminals
-from rootsd.wire.requested_scope import RequestedScope
 
 if TYPE_CHECKING:
     from rootsd.wall.session.agent_state import PlannedAgent
@@ -68,10 +55,9 @@ _NO_ROOT = "no root is approved for this session yet; approve one outside the wa
 _NO_FOCUS = "no root has the tag of the focus yet; outside the wall, run rootsd focus TAG"
 
 
-def confine(
-    options: ConfineOptions, scope: RequestedScope, begun: BegunWall, ask: AskAboutStart | None
-) -> int:
+def confine(begun: BegunWall, ask: AskAboutStart | None) -> int:
     """Run a program behind a wall that has `begun`. Return its exit status. Raises RootsdError."""
+    options, scope = begun.options, begun.scope
     kind = engine_for(options)
     home = os.path.realpath(home_folder())
     subscription = answered(begun.feed)
@@ -79,27 +65,21 @@ def confine(
     if ask is not None and start is not None and start.can_be_asked_about(options):
         begun.warden.close()  # the feed stays: an approval may be for this session
         return ask(text_of(start.project), os.getpid()) or start_again()
-    denied = subscription.view.denied
-    agent = _plan_agent(options, home, subscription.roots, denied)
-    extra = () if agent is None else agent.entries
-    view = kind.compose(options, subscription, extra).without_denied(denied)
+    agent = _plan_agent(options, home, subscription)
+    view = kind.compose(options, subscription, () if agent is None else agent.entries)
     if start is not None:
         view = view.with_start(start.path)
     roots = view.masked(subscription.roots)
     if Opening.SHOW in options.flags:
-        _show(kind, view, roots, denied)
+        _show(kind, view, roots, subscription.view.denied)
         return Exit.OK
     kind.check(options, view)
     check_standard_files(STANDARD)
     if agent is not None:
         _say(options, *agent.prepare())
-    folder = claim_folder(options.label)
     # In a pipeline, another program may read the keys, and with them an answer.
-    relay = relay_for(view, folder.path, () if is_in_pipeline() else terminals())
-    given = StartedWith(feed=subscription.feed)
-    warden = start_warden(begun.warden, kind, view, folder, relay, given)
-    subscription.feed.close()
-    _introduce(options, warden, view)
+    wall = build(begun, kind, view, subscription, () if is_in_pipeline() else terminals())
+    _introduce(wall)
     with suppress(FileNotFoundError):
         _say(options, *unshown_git(roots, os.getcwdb()))
     if start is not None and (sentence := start.sentence(view.entries)):
@@ -107,13 +87,13 @@ def confine(
     elif not roots:
         _say(options, _NO_FOCUS if scope.focus else _NO_ROOT)
     try:
-        return _run_program(options, view, agent, kind, warden, relay)
+        return _run_program(wall, agent)
     finally:
-        _say(options, *end_wall(warden, relay))
+        _say(options, *wall.end())
 
 
 def _plan_agent(
-    options: ConfineOptions, home: bytes, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    options: ConfineOptions, home: bytes, subscription: WallSubscription
 ) -> PlannedAgent | None:
     """Return what the program gets as an agent, or None if it is none. Raises RootsdError."""
     if not options.words or with_program(launched_program(options.words), "state") is None:
@@ -124,35 +104,29 @@ def _plan_agent(
 
     state = state_folder(options.label)
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
+    roots, denied = subscription.roots, subscription.view.denied
     return plan_agent(options.words, home, state, options.label, roots, own, denied)
 
 
-def _run_program(
-    options: ConfineOptions,
-    view: ComposedView,
-    agent: PlannedAgent | None,
-    kind: WallKind,
-    warden: Warden,
-    relay: PushRelay,
-) -> int:
+def _run_program(wall: BuiltWall, agent: PlannedAgent | None) -> int:
+    warden, relay = wall.warden, wall.relay
     ours, theirs = socket.socketpair()
     own = terminals()
     user = UserTerminal.of(own) if own else None
     use = TerminalUse.FOREGROUND if user is None else user.first_use()
-    cell = view.cell()._replace(
+    cell = wall.view.cell()._replace(
         terminal=theirs if own else None, terminal_fds=own, terminal_use=use
     )
-    start = cell.folder
     failure, failing = os.pipe2(os.O_CLOEXEC)
     waiter = os.fork()
     if waiter == 0:
         status = NOT_EXECUTABLE
         try:
-            kind.engine.enter(warden, cell)
+            wall.kind.engine.enter(warden, cell)
             os.dup2(failing, 3)
             close_from(4)
             fcntl.fcntl(3, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-            _execute(options, view, agent, kind, warden)
+            _execute(wall, agent)
         except FileNotFoundError:
             status = NOT_FOUND
             os.write(3, _MISSING)
@@ -169,50 +143,43 @@ def _run_program(
 
     def describe(each: PauseNews | RootNews) -> list[str]:
         if isinstance(each, PauseNews):
-            return [PREFIX + describe_pause(each, options.label)]
-        return [] if Opening.QUIET in options.flags else describe_news(each, start)
+            return [PREFIX + wall.describe_pause(each)]
+        is_quiet = Opening.QUIET in wall.options.flags
+        return [] if is_quiet else describe_news(each, cell.folder)
 
     if user is None:
         status = wait_with_news(waiter, news, lambda each: print_lines(describe(each)), relay)
     else:
         status = TerminalFront(ours, waiter, user, use, news, describe, relay).run()
-    _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
+    _explain_end(os.read(failure, _MAX_FAILURE), wall, news)
     return status
 
 
-def _explain_end(
-    message: bytes, options: ConfineOptions, warden: Warden, news: WardenNews
-) -> None:
+def _explain_end(message: bytes, wall: BuiltWall, news: WardenNews) -> None:
     """Print why the program did not start, or why the wall has ended, if one of these is so."""
     news.take()
     if message == _MISSING:
-        missing = explain_missing(options.words[0])
+        missing = explain_missing(wall.options.words[0])
         print_line(f"{missing.message}; try: {missing.remedy}")
     elif message:
         print_line(message.decode("utf-8", "replace"))
     elif news.lost:
         print_line(_revoked(news.lost))
-    elif os.waitpid(warden.pid, os.WNOHANG)[0]:
+    elif os.waitpid(wall.warden.pid, os.WNOHANG)[0]:
         print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
 
 
-def _execute(
-    options: ConfineOptions,
-    view: ComposedView,
-    agent: PlannedAgent | None,
-    kind: WallKind,
-    warden: Warden,
-) -> None:
-    inside = environment_inside(os.environ, options.label, view, warden)
+def _execute(wall: BuiltWall, agent: PlannedAgent | None) -> None:
+    inside = wall.environment(os.environ)
     for name in _TEMPORARY_FOLDERS:
         if not os.access(inside.get(name, "/"), os.W_OK):
             inside.pop(name, None)  # it names a folder outside
     for name in map(os.fsdecode, CACHE_VARIABLES):
         if not _is_or_can_be(inside.get(name, "")):
             del inside[name]  # or a tool would fail, and not use its usual place
-    words = options.words
+    words = wall.options.words
     if agent is not None:
-        inside.update(kind.placed(agent.variables(inside), view))
+        inside.update(wall.kind.placed(agent.variables(inside), wall.view))
         words = agent.words(words)
     os.execvpe(words[0], words, inside)  # noqa: S606 - the user's command
 
@@ -236,13 +203,13 @@ def _reason(error: BaseException) -> str:
     return f"the program cannot be started: {error!r}; try: rootsd doctor"
 
 
-def _introduce(options: ConfineOptions, warden: Warden, view: ComposedView) -> None:
+def _introduce(wall: BuiltWall) -> None:
     """Print what people need to know at the start, and once in each terminal what is open."""
-    for sentence in warden.notes:
+    for sentence in wall.warden.notes:
         print_line(sentence)
-    _say(options, *view.notes)
-    if Opening.QUIET not in options.flags:
-        _say(options, *untold(open_and_closed(view)))
+    _say(wall.options, *wall.view.notes)
+    if Opening.QUIET not in wall.options.flags:
+        _say(wall.options, *untold(wall.open_and_closed()))
 
 
 def _say(options: ConfineOptions, *sentences: str) -> None:

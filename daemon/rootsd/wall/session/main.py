@@ -37,14 +37,13 @@ def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
         if (requirement := wall_requirement(POLICY_FILE)) is not None:
             refuse_opening(options, requirement)
         gc.disable()  # see `rootsd.__main__`
-        scope = scope_of(options)
-        begun = begin(options, scope, WallUse.PROGRAM)
+        begun = begin(options, scope_of(options), WallUse.PROGRAM)
         try:
             from rootsd.wall.session.front import confine  # noqa: PLC0415 - others work meanwhile
 
             gc.freeze()
             gc.enable()
-            return confine(options, scope, begun, ask)
+            return confine(begun, ask)
         finally:
             begun.give_up()
     except ConfineUsageError as error:

@@ -174,7 +174,7 @@ class OriginRecord:
             os.close(lock)
 
 
-class Grant(NamedTuple):
+class GrantedRequest(NamedTuple):
     """What a request asks for, and the root that gives the right to it."""
 
     root: SeenRoot
@@ -222,17 +222,17 @@ class OriginsInView:
         kept = self._shown.difference(roots) & self._origins.keys()
         self._origins = {root: self._origins[root] for root in kept} | found
 
-    def grant(self, words: tuple[bytes, ...]) -> Grant | None:
+    def grant(self, words: tuple[bytes, ...]) -> GrantedRequest | None:
         """Return what gives the right to exactly this request, or None."""
         found = [
-            Grant(root, self._origins[root], right)
+            GrantedRequest(root, self._origins[root], right)
             for root in sorted(self._shown & self._origins.keys())
             for right in self._origins[root].rights(root.access)
             if right.is_asked_by(words)
         ]
         return min(found, key=lambda each: not each.origin.is_known, default=None)
 
-    def accept(self, grant: Grant) -> None:
+    def accept(self, grant: GrantedRequest) -> None:
         """Remember that a person has confirmed an origin."""
         accepted = grant.origin._replace(is_known=True)
         self._record.remember((grant.root,), {grant.root: accepted})

@@ -35,7 +35,7 @@ from rootsd.wall.git.session_record import EventKind, note
 from rootsd.wall.outside_program import OutsideProgram
 from rootsd.wall.session.git_requests import PROTOCOL_OPTION, HttpsPlace, SshRequest
 from rootsd.wall.session.origins import (
-    Grant,
+    GrantedRequest,
     Origin,
     OriginsInView,
     outside_environment,
@@ -204,11 +204,11 @@ class Relay:
         else:
             self._begin(client, grant)
 
-    def _accept(self, client: _Client, grant: Grant) -> None:
+    def _accept(self, client: _Client, grant: GrantedRequest) -> None:
         self._origins.accept(grant)
         self._begin(client, grant)
 
-    def _begin(self, client: _Client, grant: Grant) -> None:
+    def _begin(self, client: _Client, grant: GrantedRequest) -> None:
         if not isinstance(right := grant.right, HttpsPlace):
             self._run_ssh(client, grant.origin, right)
         elif self._push is PushPolicy.ALLOW:

@@ -18,14 +18,14 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy, PushPolicy, RevokePolicy, WallSettings
-from rootsd.link.feed import Feed
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
+from rootsd.wall.kernel.warden import FollowedRoots
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
-from rootsd.wall.session.view_feed import HeardRoots, WallSubscription
+from rootsd.wall.session.view_feed import WallSubscription
 from rootsd.wall.session.worktree_front import path_inside
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
@@ -77,15 +77,9 @@ class ComposedView(NamedTuple):
     has_new_worktrees: bool = False
     without: frozenset[Layer] = frozenset()
 
-    @property
-    def state(self) -> dict[str, object]:
-        """The part of a report to the daemon that stays as it is."""
-        return {"network": self.has_network, "stays_open": list(self.stays_open)}
-
-    def heard(self, feed: Feed) -> HeardRoots:
-        """Return what a warden needs to take over a feed."""
-        heard = bytes(feed.heard or b"")
-        return HeardRoots(heard, self.hidden, self.has_network, self.stays_open)
+    def followed(self, heard: bytes = b"") -> FollowedRoots:
+        """Return how the wall follows the daemon, which has said what its owner has `heard`."""
+        return FollowedRoots(self.hidden, self.has_network, self.stays_open, heard)
 
     def writable(self) -> list[bytes]:
         """Return the folders outside that programs may write, beside the roots."""
@@ -176,7 +170,7 @@ def compose(
     ]
     protection = _protection(options, settings)
     has_new = Opening.WORKTREES in options.flags
-    return ComposedView(
+    view = ComposedView(
         home,
         tuple(_without_repeats(entries)),
         hidden,
@@ -195,6 +189,7 @@ def compose(
         has_new_worktrees=has_new,
         without=frozenset(_NOT_NESTED if Opening.NESTED in options.flags else ()),
     )
+    return view.without_denied(subscription.view.denied)
 
 
 def _named_paths(options: ConfineOptions, settings: WallSettings) -> Iterator[ViewEntry]:

@@ -25,13 +25,13 @@ from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.paths import text_of
-from rootsd.core.record import BadRecord, Record, Text, from_json, from_line
+from rootsd.core.record import BadRecord, Record, from_json
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import ChangeNews, PauseState, WardenReport
-from rootsd.wall.kernel.warden import receive_line
+from rootsd.wall.kernel.warden import FollowedRoots
 from rootsd.wire.feed import (
     FEED_VERSION,
     Away,
@@ -46,7 +46,7 @@ from rootsd.wire.hello import Hello, hello_params
 
 if TYPE_CHECKING:
     from rootsd.wall.kernel.pause import ProgramPause
-    from rootsd.wall.kernel.warden_loop import FollowedRoots, GiveFile, SetRoots
+    from rootsd.wall.kernel.warden_loop import GiveFile, SetRoots
 
 _REPORT = "report_confined"
 _CONNECT_TIMEOUT_S = 0.1
@@ -173,42 +173,13 @@ def answered(feed: Feed) -> WallSubscription:
     return WallSubscription(feed, settings, view)
 
 
-class HeardRoots(NamedTuple):
-    """What a front hands over to its warden, with the connection: what it `heard` from the daemon.
-
-    `hidden` are the paths to mask in roots. The others are for the reports to the daemon.
-    """
-
-    heard: Text
-    hidden: frozenset[bytes]
-    network: bool
-    stays_open: tuple[str, ...]
-
-
-def follow_heard(params: Mapping[str, object], channel: socket.socket) -> FollowedRoots:
-    """Take over the connection of a front in its warden, which sends `HeardRoots`."""
-    from rootsd.wall.kernel.warden_loop import FollowedRoots, WardenFeed  # noqa: PLC0415
-
-    line, (connection,) = receive_line(channel)
-    own = from_line(HeardRoots, line)
+def follow_heard(
+    params: Mapping[str, object], followed: FollowedRoots, connection: socket.socket
+) -> ViewFeed:
+    """Take over the connection of a front in its warden."""
     feed = Feed(params)  # it starts no daemon, which would run inside the warden's namespaces
-    feed.adopt(socket.socket(fileno=connection), own.heard)
-    subscription = answered(feed)
-    state = {"network": own.network, "stays_open": [*own.stays_open]}
-
-    def masked(roots: Iterable[ConfinedRoot]) -> list[ConfinedRoot]:
-        return [each.with_masks(own.hidden) for each in roots]
-
-    def make_feed(set_roots: SetRoots, programs: ProgramPause, give: GiveFile) -> WardenFeed:
-        return ViewFeed(
-            subscription,
-            lambda roots, *others: set_roots(masked(roots), *others),
-            state,
-            programs,
-            give,
-        )
-
-    return FollowedRoots(masked(subscription.roots), subscription.view.denied, make_feed)
+    feed.adopt(connection, followed.heard)
+    return ViewFeed(answered(feed), followed)
 
 
 def _give_nothing(path: bytes, copy: bytes) -> str:  # noqa: ARG001
@@ -216,29 +187,42 @@ def _give_nothing(path: bytes, copy: bytes) -> str:  # noqa: ARG001
 
 
 class ViewFeed:
-    """The daemon's roots, as the warden's loop drives them.
+    """The daemon's roots, as the warden's loop drives them. Call `start` before anything else.
 
-    `state` is sent with each report. A daemon that is connected later gets the last report, too.
+    A daemon that is connected later gets the last report, too.
     """
 
-    def __init__(
-        self,
-        subscription: WallSubscription,
-        on_roots: SetRoots,
-        state: dict[str, object],
-        programs: ProgramPause,
-        give: GiveFile = _give_nothing,
-    ) -> None:
-        self._state = state
-        self._programs = programs
-        self._give = give
-        self._on_roots = on_roots
+    _programs: ProgramPause
+    _give: GiveFile
+    _set_roots: SetRoots
+
+    def __init__(self, subscription: WallSubscription, followed: FollowedRoots) -> None:
+        self._hidden = followed.hidden
+        self._state: dict[str, object] = {
+            "network": followed.network, "stays_open": [*followed.stays_open],
+        }  # fmt: skip
         self._feed = subscription.feed
         self._feed.connect_timeout_s = _CONNECT_TIMEOUT_S
         self._view = subscription.view
         self._shown = self._view  # until another daemon has sent its view
         self._stop_at = math.inf
         self._why: RootsdError = _NO_DAEMON
+
+    @property
+    def roots(self) -> list[ConfinedRoot]:
+        """The roots that programs may see, with what is hidden in them."""
+        return [root.with_masks(self._hidden) for root in self._shown.roots]
+
+    @property
+    def denied(self) -> frozenset[bytes]:
+        """The denied folders."""
+        return self._shown.denied
+
+    def start(
+        self, set_roots: SetRoots, programs: ProgramPause, give: GiveFile = _give_nothing
+    ) -> None:
+        """Set other roots, stop the `programs`, and give files from now on."""
+        self._set_roots, self._programs, self._give = set_roots, programs, give
         self._confirm()
 
     @property
@@ -368,7 +352,7 @@ class ViewFeed:
 
     def _show(self, view: FollowedView) -> None:
         self._shown = view
-        self._on_roots(view.roots, view.denied, view.removed)
+        self._set_roots(self.roots, self.denied, view.removed)
 
 
 def _read(kind: type[Record], message: Mapping[str, Any], key: str) -> Record:
