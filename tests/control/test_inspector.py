@@ -14,7 +14,7 @@ from support.sample_decisions import NOON, PERSON, approved, denied, granted, pr
 
 
 def found(*files: tuple[str, str], risk: str = "") -> Inspection:
-    return Inspection(repr(files), None, risk, files)
+    return Inspection(repr(files).encode(), None, risk, files)
 
 
 async def looked_into(*projects: Project, rules: tuple[Rule, ...] = ()) -> set[bytes]:

@@ -286,7 +286,7 @@ GONE = missing(at(SOURCES + b"/gone", approved(8)))
 CHANGED = at(SOURCES + b"/changed", approved(6))
 CHANGED = replace(
     CHANGED,
-    observed=replace(CHANGED.observed, inspection=Inspection("", None, "", (("mcp", "1"),))),
+    observed=replace(CHANGED.observed, inspection=Inspection(b"", None, "", (("mcp", "1"),))),
     ruling=replace(CHANGED.ruling, files=(), name="changed"),
 )
 SELECTED = [

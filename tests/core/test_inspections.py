@@ -40,7 +40,7 @@ def look(
     lapse: LapseReason | None = None,
 ) -> ProjectInspected:
     return ProjectInspected(
-        API, identity(number), Inspection(repr(files), origin, risk, files), lapse
+        API, identity(number), Inspection(repr(files).encode(), origin, risk, files), lapse
     )
 
 

@@ -24,7 +24,7 @@ _HOST = st.from_regex(r"[a-z0-9][a-z0-9.]{0,12}", fullmatch=True)
 def _is_published(pattern: str, origin: str | None) -> bool:
     """Return whether a rule with this pattern publishes a project that claims this origin."""
     rule = AddRule(b"/home/ann/work/**", Verdict.APPROVED, ANN, normalize_origin(pattern))
-    look = ProjectInspected(API, identity(1), Inspection("1", origin, "", ()))
+    look = ProjectInspected(API, identity(1), Inspection(b"1", origin, "", ()))
     return API in after(NOTHING_KNOWN, rule, seen(API), look).roots
 
 

@@ -70,7 +70,7 @@ sinces = st.none() | st.integers(0, 2**63 - 1)
 files = st.lists(st.tuples(st.sampled_from(["name", '"name":"x"', "\udcff"]), names), max_size=3)
 inspections = st.builds(
     Inspection,
-    state=names,
+    state=st.binary(max_size=16),
     origin=st.none() | names,
     risk=st.text(max_size=8),
     files=files.map(tuple),

@@ -25,6 +25,7 @@ from rootsd.state.ledger import Ledger
 MAX_AT_ONCE = 64
 """With more projects, a decision does not wait: the first look comes afterwards."""
 _BATCH = 128  # as of the observations of discovery: events for one transaction
+_AT_ONCE = 512  # so that what was found about thousands is never in memory together
 _SOON_S, _SWEEP_S = 10.0, 120.0
 _PAUSE_S, _REST_S = 600.0, 0.5
 _SHARE = 500  # a sweep takes at most this part of the time
@@ -70,8 +71,11 @@ class Inspector:
                     with anyio.move_on_after(_REST_S):
                         await anyio.Event().wait()
                     self._wake = anyio.Event()
-                    noted, self._noted = self._noted, set()
-                    await self.look(self._needed(noted), _SWEEP_S)
+                    await self._look_at_noted()
+
+    async def _look_at_noted(self) -> None:
+        noted, self._noted = self._noted, set()
+        await self.look(self._needed(noted), _SWEEP_S)
 
     async def sweep(self, seconds: float = _SOON_S) -> int:
         """Look into all approved projects, and those for which a rule needs that.
@@ -91,8 +95,13 @@ class Inspector:
 
         Return how many could not be read in time.
         """
-        if not projects:
-            return 0
+        end, unread = time.monotonic() + seconds, 0
+        for start in range(0, len(projects), _AT_ONCE):
+            part = projects[start : start + _AT_ONCE]
+            unread += await self._look(part, end - time.monotonic())
+        return unread
+
+    async def _look(self, projects: Sequence[Project], seconds: float) -> int:
         lapse = LapseReason.CHANGED if self.policy is ChangePolicy.PENDING else None
         begun = self._ledger.catalog.projects
         projects = [begun.get(each.path, each) for each in projects]

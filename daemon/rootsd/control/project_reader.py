@@ -220,7 +220,7 @@ def _inspections_here(queries: Sequence[ProjectQuery]) -> list[Inspection | None
 
 def _short_query(project: Project) -> ProjectQuery:
     seen = project.observed
-    state = "" if seen.inspection is None else seen.inspection.state
+    state = b"" if seen.inspection is None else seen.inspection.state
     return ProjectQuery(project.path, seen.kind, state=state)
 
 

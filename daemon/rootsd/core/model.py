@@ -268,14 +268,14 @@ def has_lost_git(identity: Identity | None) -> bool:
 class Inspection(Struct, frozen=True, gc=False):
     """What a look into a project found: its risks, and the address that it claims.
 
-    * `state`: a text that changes with the names and the times of what the look reads.
+    * `state`: bytes that change with the names and the times of what the look reads.
     * `origin`: the claimed place; see `rootsd.core.origins`.
     * `risk`: the risks in words; empty if there are none.
     * `files`: each file that runs by itself, or looks like one with secrets, with a text that
       changes with its content. For a secret, it is the name that counts.
     """
 
-    state: str
+    state: bytes
     origin: str | None
     risk: str
     files: tuple[tuple[str, str], ...]

@@ -49,7 +49,7 @@ _Place = tuple[bytes, list[bytes], bytes]
 """A folder, the names in it that count, and what stands before these for people."""
 
 
-def inspect(path: bytes, kind: ProjectKind, known_state: str = "") -> Inspection | None:
+def inspect(path: bytes, kind: ProjectKind, known_state: bytes = b"") -> Inspection | None:
     """Return what is in the project at `path`, or None if `known_state` is its state.
 
     What cannot be read counts as a risk. Raises nothing.
@@ -59,7 +59,7 @@ def inspect(path: bytes, kind: ProjectKind, known_state: str = "") -> Inspection
     programs = sorted(program_settings(settings))
     places = _places(path, dirs, dict(programs).get("core.hookspath", ""))
     marks = (_mark(path), *_folder_marks(path), *_file_marks(places))
-    state = digest(repr((dirs, settings, marks)).encode()).decode()
+    state = bytes.fromhex(digest(repr((dirs, settings, marks)).encode()).decode())
     if state == known_state:
         return None
     found = collect_risks(path, kind)

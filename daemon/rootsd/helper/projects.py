@@ -35,7 +35,7 @@ class ProjectQuery(NamedTuple):
     path: bytes
     kind: ProjectKind
     project_files: tuple[bytes, ...] = ()
-    state: str = ""
+    state: bytes = b""
 
 
 def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[CollectedFacts | None]:

@@ -21,7 +21,7 @@ from support.terminal import Shell
 _APPROVED = approved(1)
 _CHANGED = replace(
     _APPROVED,
-    observed=replace(_APPROVED.observed, inspection=Inspection("", None, "", ((".envrc", "1"),))),
+    observed=replace(_APPROVED.observed, inspection=Inspection(b"", None, "", ((".envrc", "1"),))),
     ruling=replace(_APPROVED.ruling, files=()),
 )
 

@@ -25,7 +25,7 @@ def suspended(known: Project) -> Project:
 
 async def test_the_status_has_all_parts_and_counts() -> None:
     incomplete = replace(project(5).observed, incomplete=IncompleteReason.NO_HEAD)
-    inspection = Inspection("", None, "", (("mcp", "1"), ("a\nb", "1")))
+    inspection = Inspection(b"", None, "", (("mcp", "1"), ("a\nb", "1")))
     changed = replace(
         approved(1),
         observed=replace(approved(1).observed, inspection=inspection),

@@ -152,7 +152,7 @@ async def test_changed_files_are_accepted_as_they_were_shown() -> None:
     control = ControlHarness(approved(1), project(2))
 
     async def listed(*files: tuple[str, str]) -> list[dict[str, Any]]:
-        control.reader.seen = {path(1): Inspection(repr(files), None, "", files)}
+        control.reader.seen = {path(1): Inspection(repr(files).encode(), None, "", files)}
         query = ProjectsQuery("/", select=Selection.CHANGED)
         items: list[dict[str, Any]] = (await control.ask(query))["items"]
         return items

@@ -66,7 +66,7 @@ async def narrow(
 
 
 def seen(origin: str | None, risk: str = "") -> Inspection:
-    return Inspection("1", origin, risk, ())
+    return Inspection(b"1", origin, risk, ())
 
 
 async def test_a_rule_with_an_origin_and_a_risk_covers_what_a_look_finds() -> None:
