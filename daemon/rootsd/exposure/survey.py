@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ from rootsd.vcs.facts import find_secrets
 from rootsd.wall.git.wall_folders import names_in
 
 _DEPTH = 4
-_MAX_SECONDS = 5.0
+MAX_SECONDS = 5.0
+"""The longest time for a search."""
 _MAX_NAMES = 4_000
 # Folders of the home folder whose members can be logins.
 _BELOW_HOME = (b"", b".config")
@@ -58,12 +59,22 @@ class Survey(Struct, frozen=True):
 
 def survey(home: AgentHome, parents: Iterable[bytes]) -> Survey:
     """Look below the home folder and the configured `parents`. Raises nothing."""
-    end = time.monotonic() + _MAX_SECONDS
-    tops = [each for each in (os.fsencode(home.home), *parents) if may_follow(each)]
+    end = time.monotonic() + MAX_SECONDS
     found: dict[str, tuple[str, ...]] = {}
     is_whole = True
+    for path in find_projects((os.fsencode(home.home), *parents), end):
+        secrets, is_read = find_secrets(path)
+        name = os.fsdecode(path)
+        found[name] = tuple(os.path.join(name, each["path"]) for each in secrets)
+        is_whole = is_whole and is_read
+    return Survey(found, tuple(_home_secrets(home)), is_whole and time.monotonic() < end)
+
+
+def find_projects(tops: Iterable[bytes], end: float) -> Iterator[bytes]:
+    """Yield the projects a few levels below these folders, until `end` of the monotonic clock."""
+    found = set[bytes]()
     stops = dict.fromkeys(mount_points(list_mounts()), ExclusionReason.MOUNT)
-    for top in tops:
+    for top in filter(may_follow, tops):
         rules = WalkRules(
             _DEPTH,
             NestedPolicy.NONE,
@@ -74,15 +85,12 @@ def survey(home: AgentHome, parents: Iterable[bytes]) -> Survey:
             WalkFolder(top, _DEPTH, top=True), cancelled=lambda: time.monotonic() > end
         )
         for listing in walk.listings:
-            path = os.fsdecode(listing.place.path)
-            if listing.kind is None or path in found:
-                continue
-            secrets, is_read = (
-                ([], False) if time.monotonic() > end else find_secrets(os.fsencode(path))
-            )
-            found[path] = tuple(os.path.join(path, each["path"]) for each in secrets)
-            is_whole = is_whole and is_read
-    return Survey(found, tuple(_home_secrets(home)), is_whole and time.monotonic() < end)
+            path = listing.place.path
+            if time.monotonic() > end:
+                return
+            if listing.kind is not None and path not in found:
+                found.add(path)
+                yield path
 
 
 def _home_secrets(home: AgentHome) -> Iterable[str]:

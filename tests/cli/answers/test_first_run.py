@@ -62,7 +62,7 @@ def test_an_empty_marker_is_no_repository(home: Path) -> None:
 
 
 def test_the_search_ends_on_a_huge_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_run, "_MAX_FOLDERS", 3)
+    monkeypatch.setattr(first_run, "MAX_SECONDS", 0)
     make(home, "a/b/c", "b/c", "d/e")
     assert guessed(home) == []
 

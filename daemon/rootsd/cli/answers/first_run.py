@@ -7,29 +7,21 @@ is bounded: it must not hang on a large disk.
 from __future__ import annotations
 
 import os
-import stat
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from rootsd.files.repository_folder import (
-    REPOSITORY_MARKERS,
-    is_repository,
-    repository_around,
-)
+from rootsd.exposure.survey import MAX_SECONDS, find_projects
+from rootsd.files.repository_folder import is_repository, repository_around
 from rootsd.places.base_folders import named_folder
 
 USUAL_NAMES = (
     "src", "code", "Code", "projects", "Projects", "dev", "Developer", "Development", "git",
     "go/src", "repos", "work", "workspace", "Documents/GitHub",
 )  # fmt: skip
-# Folders with many files and no projects of a person.
-_SKIPPED = frozenset(("Library", "node_modules", "snap", "Applications", "Pictures", "Music"))
-_MAX_DEPTH = 4
-_MAX_FOLDERS = 20_000
-_MAX_ENTRIES = 2_000  # of one folder
 
 
 class ParentGuess(Struct, frozen=True):
@@ -47,8 +39,11 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
     whole home folder.
     """
     found: Counter[Path] = Counter()
-    for repository in _repositories(home):
-        if (parent := _parent_of(repository, home)) is not None:
+    end = time.monotonic() + MAX_SECONDS
+    for path in find_projects((os.fsencode(home),), end):
+        repository = Path(os.fsdecode(path))
+        parent = _parent_of(repository, home) if is_repository(repository) else None
+        if parent is not None:
             found[parent] += 1
     here = repository_around(cwd)
     if here is not None and here.is_relative_to(home):
@@ -97,43 +92,6 @@ def shell_line(verb: str, home: Path, environment: Mapping[str, str]) -> ShellLi
             return ShellLine(verb, "fish", file, f"rootsd {verb} fish | source")
         case _:
             return None
-
-
-def _repositories(home: Path) -> Iterator[Path]:
-    """Yield the repositories below `home`, nearest first; none inside another one."""
-    waiting = deque([(home, 0)])
-    seen = 0
-    while waiting and seen < _MAX_FOLDERS:
-        folder, depth = waiting.popleft()
-        seen += 1
-        names = _folders_in(folder)
-        if folder != home and not REPOSITORY_MARKERS.isdisjoint(names) and is_repository(folder):
-            yield folder
-        elif depth < _MAX_DEPTH:
-            inner = (name for name in names if name[0] != "." and name not in _SKIPPED)
-            waiting.extend((folder / name, depth + 1) for name in inner)
-
-
-def _folders_in(folder: Path) -> list[str]:
-    """Return the names of the folders in `folder`, and of markers; none if unreadable."""
-    try:
-        device = folder.stat().st_dev
-        with os.scandir(folder) as entries:
-            found = [entry for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
-    except OSError:
-        return []
-    return sorted(entry.name for entry in found if _is_inside(entry, device))
-
-
-def _is_inside(entry: os.DirEntry[str], device: int) -> bool:
-    """Return whether an entry is a folder of the same file system, and not a symlink."""
-    if entry.name in REPOSITORY_MARKERS:
-        return True
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_dev == device
 
 
 def _parent_of(repository: Path, home: Path) -> Path | None:

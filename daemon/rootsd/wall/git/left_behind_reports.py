@@ -26,8 +26,8 @@ from rootsd.wall.git.left_behind import (
 )
 from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.state_files import replace_record
-from rootsd.wall.git.taken_away import put_back_fact, still_holds
-from rootsd.wall.git.wall_folders import CHANGES, LOCK, START, program_of, wall_folders
+from rootsd.wall.git.taken_away import put_back_fact
+from rootsd.wall.git.wall_folders import CHANGES, LOCK, START, wall_folders
 from rootsd.wall.system_calls import closing
 
 
@@ -107,15 +107,12 @@ def running_findings(walls: bytes) -> Iterator[str]:
 
 def _running_facts(walls: bytes) -> Iterator[tuple[FactKind, str]]:
     told: set[Fact] = set()
-    for wall in wall_folders(walls):
-        record = SessionBaseline.read(wall)
-        found = [] if record is None else [each for each in record.found if still_holds(each)]
-        others = [] if record is None else record.others_at(found)
-        for fact, names in zip(found, others, strict=True):
+    for report in running_reports(walls):
+        for fact, others in ((each.fact, each.others) for each in report.findings):
             if fact not in told:  # two sessions may have seen it
                 told.add(fact)
-                running = "" if names else ", which runs"
-                makers = f"made by {makers_of(program_of(wall), names)}{running}"
+                running = "" if others else ", which runs"
+                makers = f"made by {makers_of(report.program, others)}{running}"
                 yield fact.kind, f"{makers}: {describe(fact)}"
 
 

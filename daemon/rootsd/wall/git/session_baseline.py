@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from rootsd.core.labels import first_of, safe_label
@@ -231,7 +231,7 @@ class SessionBaseline:
                 others,
                 self._before.get(each.path, b""),
             )
-            for number, (each, others) in enumerate(zip(facts, self.others_at(facts), strict=True))
+            for number, (each, others) in enumerate(self._with_others(facts))
         )
         return LeftBehindReport(file, program_of(self._folder), time.time(), end, findings)
 
@@ -250,13 +250,12 @@ class SessionBaseline:
         replace_record(report.file, report)
         return report
 
-    def others_at(self, facts: Iterable[Fact]) -> list[tuple[str, ...]]:
-        """Return, for each fact, the other sessions that may have made it."""
+    def _with_others(self, facts: Iterable[Fact]) -> Iterator[tuple[Fact, tuple[str, ...]]]:
+        """Yield each fact with the other sessions that may have made it."""
         peers = Peers(self._folder)
-        return [
-            () if fact.kind in OF_SETTINGS else peers.at(fact.path, self._began_at(fact.path))
-            for fact in facts
-        ]
+        for fact in facts:
+            is_alone = fact.kind in OF_SETTINGS
+            yield fact, () if is_alone else peers.at(fact.path, self._began_at(fact.path))
 
     def _began_at(self, path: bytes) -> float:
         """Return when the program saw a path first; for one that was moved, any of its roots."""
