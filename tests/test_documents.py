@@ -230,11 +230,13 @@ def commands_of_clients() -> list[list[str]]:
     found: list[list[str]] = []
     for block in blocks(CLIENTS, "json"):
         (servers,) = json.loads(block.text).values()
-        server = servers["rootsd"].get("transport", servers["rootsd"])
+        inner = servers["rootsd"].get("transport")
+        server = inner if isinstance(inner, dict) else servers["rootsd"]
         command = server["command"]
         found.append(command if isinstance(command, list) else [command, *server["args"]])
     for block in blocks(CLIENTS, "toml"):
-        server = tomllib.loads(block.text)["mcp_servers"]["rootsd"]
+        servers = tomllib.loads(block.text)["mcp_servers"]
+        (server,) = servers if isinstance(servers, list) else servers.values()
         found.append([server["command"], *server["args"]])
     for block in blocks(CLIENTS, "yaml"):
         program = re.search(r"^    cmd: (\S+)$", block.text, re.MULTILINE)
@@ -253,7 +255,7 @@ def commands_of_clients() -> list[list[str]]:
 
 
 def test_every_snippet_has_the_same_command() -> None:
-    assert commands_of_clients() == [[COMMAND, "bridge"]] * 15
+    assert commands_of_clients() == [[COMMAND, "bridge"]] * 17
     text = CLIENTS.read_text()
     for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Zed", "Codex",
                    "Gemini CLI", "Copilot CLI", "opencode", "Qwen Code", "Cline",

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rootsd.agents.forms.client import ServerList
 from rootsd.connect.base import HookUse, McpClient
 from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.edits import AddedEntry, Change, take_back
@@ -300,7 +301,7 @@ class History:
             else entry
             for name, entry in servers.items()
         }
-        if self._facts.name == "continue":
+        if self._facts.list_of is ServerList.ITEMS:
             return [{"name": name, **entry} for name, entry in shaped.items()]
         return shaped
 

@@ -47,12 +47,16 @@ CODEX = (
 OPENCODE = '{"mcp": {"files": {"type": "local", "command": ["npx", "x"], "enabled": true}}}\n'
 GOOSE = "# top\nextensions:\n  # dev\n  files:\n    cmd: npx\n    args: [x]\n"
 CONTINUE = "name: mine\nmcpServers:\n- name: files\n  command: npx # c\n"
+VIBE = (
+    'active_model = "x"\n\n[[mcp_servers]]\nname = "files"\ncommand = "npx" # run\n'
+    'args = ["a"]\n\n[[mcp_servers]]\nname = "web"\nurl = "https://example.com"\n'
+)
 CLINE = '{"mcpServers": {"old": {"command": "npx"}, "new": {"transport": {"command": "npx"}}}}'
 FILES = ServerId("files")
 WRAPPED = Wiring(ROOTSD, wraps={FILES: ServerWrap(WrapMode.CONFINED)})
 TEXTS = {
     "gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE, "goose": GOOSE,
-    "continue": CONTINUE,
+    "continue": CONTINUE, "mistral-vibe": VIBE,
 }  # fmt: skip
 
 
@@ -105,7 +109,7 @@ def test_later_changes_of_a_person_are_kept(client_home: ClientHome, name: str) 
     file = client_home.settings(name, text)
     wiring = client_home.wiring(name)
     wiring.connect(WRAPPED, Consent.NONE)
-    comment = "# new\n" if name in ("codex", "goose", "continue") else "// new\n"
+    comment = "# new\n" if name in ("codex", "goose", "continue", "mistral-vibe") else "// new\n"
     file.write_bytes(comment.encode() + file.read_bytes())
     _, left = wiring.take_back(None)
     assert left == []
@@ -485,6 +489,12 @@ def test_an_empty_list_of_arguments_stays_empty_after_reformatting(
             "continue", "mcpServers:\n- name: a\n  command: x\n- name: a\n  command: y\n",
             "its command is not edited: a is there twice",
         ),
+        (
+            "mistral-vibe",
+            "mcp_servers = [{name = 'a', command = 'x'}, {name = 'a', command = 'y'}]\n",
+            "its command is not edited: a is there twice",
+        ),
+        ("mistral-vibe", "mcp_servers = [{name = 'a', command = 'x'}]\n", ""),
     ],
 )  # fmt: skip
 def test_a_server_that_cannot_be_edited_is_listed_with_the_reason(

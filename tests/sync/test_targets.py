@@ -105,7 +105,7 @@ def test_codex_gets_a_table_that_adds_to_its_default() -> None:
 
 # What the pattern of a client cannot say, because it has another meaning and no escape.
 SPECIAL = {
-    "claude-code": "?\\", "opencode": "*?\\", "codex": "*?[]",
+    "claude-code": "?\\", "opencode": "*?\\", "kilo": "*?\\", "codex": "*?[]",
 }  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from rootsd import agents
 from rootsd.agents.forms.client import ENTRY_NAME, HOOK_COMMAND, ClientFacts, HookFile
 from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.files.private_files import display_path
-from rootsd.settings import yaml_spans
 from rootsd.settings.formats import Keys
 
 
@@ -206,17 +205,9 @@ class ListingClient(McpClient):
         return {str(item.get("name", item.get("uses", ""))): item for item in items}
 
     def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
-        """Insert an item at the start of the list."""
-        after, is_new = yaml_spans.insert_item(text, self.facts.keys, entry)
-        return after, [self.facts.keys] if is_new else []
-
-    def remove(self, text: str, made: Sequence[Keys]) -> str:
-        """Remove our item."""
-        text = yaml_spans.remove_item(text, self.facts.keys, ENTRY_NAME)
-        for keys in made:
-            text = yaml_spans.remove_empty(text, keys)
-        return text
+        """Return the text with our item, and the keys of the list if it is new."""
+        return self.facts.language.insert_item(text, self.facts.keys, entry)
 
     def snippet(self, entry: Mapping[str, Any]) -> str:
         """Return the list with our item."""
-        return yaml_spans.insert_item("", self.facts.keys, entry)[0].rstrip("\n")
+        return self.insert("", entry)[0].rstrip("\n")

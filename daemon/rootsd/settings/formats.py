@@ -70,6 +70,16 @@ class SettingsFormat(ABC):
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Return the raw text of an array with `items` before the others."""
 
+    def insert_item(
+        self, text: str, keys: Keys, value: Mapping[str, Any]
+    ) -> tuple[str, list[Keys]]:
+        """Return the text with `value` as an item of the list at `keys`.
+
+        Also returns the keys of the list if it is new. `remove` takes it back by its `name`.
+        """
+        del text, value
+        raise NotEditable(f"{'.'.join(keys)} is a list")
+
     def raw(self, text: str, keys: Keys) -> str | None:
         """Return the raw text of the value at `keys`, or None if there is none."""
         return self._spans.raw_at(text, keys)
@@ -201,6 +211,12 @@ class TomlFormat(SettingsFormat):
         del made
         return toml_spans.remove_member(text, keys)
 
+    def insert_item(
+        self, text: str, keys: Keys, value: Mapping[str, Any]
+    ) -> tuple[str, list[Keys]]:
+        """Insert a table at the end of the array. Its header makes the array."""
+        return toml_spans.append_table(text, keys, value), []
+
     def prepend(self, raw: str, items: Sequence[str]) -> str:
         """Insert `items` after the bracket."""
         return _prepend(raw, items, is_empty=not toml_spans.parse(f"x = {raw}")["x"])
@@ -228,11 +244,19 @@ class YamlFormat(SettingsFormat):
         return after, [keys] if is_new else []
 
     def remove(self, text: str, keys: Keys, made: Sequence[Keys]) -> str:
-        """Remove the lines of a member."""
+        """Remove the lines of a member, or of an item."""
+        text = yaml_spans.remove_item(text, keys[:-1], keys[-1])
         text = yaml_spans.remove_member(text, keys)
         for each in made:
             text = yaml_spans.remove_empty(text, each)
         return text
+
+    def insert_item(
+        self, text: str, keys: Keys, value: Mapping[str, Any]
+    ) -> tuple[str, list[Keys]]:
+        """Insert an item at the start of the sequence."""
+        after, is_new = yaml_spans.insert_item(text, keys, value)
+        return after, [keys] if is_new else []
 
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return the member below its key."""

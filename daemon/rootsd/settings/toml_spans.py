@@ -20,7 +20,8 @@ from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.settings.errors import NotEditable
 
 KeyPath = tuple[str | int, ...]
-"""The names of tables and keys from the outside in. A number is an index of an array, from 0."""
+"""The names of tables and keys from the outside in. A number is an index of an array, from 0. To
+edit, the `name` that a table of an array has serves, too."""
 
 _BOM = "\ufeff"
 _COMMA = re.compile(r"[ \t]*,")
@@ -138,6 +139,7 @@ def remove_member(text: str, keys: KeyPath) -> str:
     Comments between two tables stay. Raises NotEditable.
     """
     expected = parse(text)
+    keys = _by_index(expected, keys)
     if _found(expected, keys) is None:
         return text
     container = _found(expected, keys[:-1])
@@ -157,14 +159,14 @@ def raw_at(text: str, keys: KeyPath) -> str | None:
 
     Raises NotEditable.
     """
-    parse(text)
-    found = _statement_at(text, keys)
+    found = _statement_at(text, _by_index(parse(text), keys))
     return None if found is None or found.value is None else text[found.value]
 
 
 def replace_at(text: str, keys: KeyPath, raw: str) -> str:
     """Return `text` with `raw` in place of the value at `keys`. Raises NotEditable."""
     expected = parse(text)
+    keys = _by_index(expected, keys)
     found = _statement_at(text, keys)
     if found is None or found.value is None:
         raise NotEditable(f"{_shown(keys)} is not a plain value there")
@@ -178,6 +180,7 @@ def insert_beside(text: str, keys: KeyPath, name: str, value: Any) -> str:  # no
     Raises NotEditable.
     """
     expected = parse(text)
+    keys = _by_index(expected, keys)
     beside = _statement_at(text, keys)
     if beside is None:
         raise NotEditable(f"{_shown(keys)} is not a plain value there")
@@ -441,6 +444,21 @@ def _reach(tables: dict[str, Any], keys: KeyPath) -> Any:  # noqa: ANN401 - a TO
     if not isinstance(found, dict):
         raise NotEditable(f"{_shown(keys)} is not a table")
     return found
+
+
+def _by_index(value: Any, keys: KeyPath) -> KeyPath:  # noqa: ANN401 - a TOML value
+    """Return `keys` with the index of a table of an array in place of the `name` in the table.
+
+    Raises NotEditable.
+    """
+    found: list[str | int] = []
+    for key in keys:
+        names = [_found(item, ("name",)) for item in value] if isinstance(value, list) else []
+        if names.count(key) > 1:
+            raise NotEditable(f"{key} is there twice")
+        found.append(names.index(key) if key in names else key)
+        value = _found(value, (found[-1],))
+    return tuple(found)
 
 
 def _found(value: Any, keys: KeyPath) -> Any:  # noqa: ANN401 - a TOML value

@@ -151,6 +151,16 @@ def test_a_file_that_is_not_understood_gets_lines_to_paste(
     assert json.loads(str(item["snippet"])) == {"mcpServers": {"rootsd": entry}}
 
 
+def test_a_client_that_nobody_could_run_gets_lines_to_paste_and_no_change(
+    clients: Path, shell: Shell
+) -> None:
+    done = shell.run("connect", "antigravity", "--yes")
+    assert done.status == Exit.FAILED
+    assert "was never run" in done.err
+    assert f'"command": "{ROOTSD}"' in done.err
+    assert not (clients / ".gemini" / "config").exists()
+
+
 def test_a_symlink_needs_yes(clients: Path, shell: Shell) -> None:
     real = clients / "dotfiles.json"
     settings(clients).rename(real)

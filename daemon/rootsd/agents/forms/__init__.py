@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rootsd.agents.forms import client as client
     from rootsd.agents.forms import hook as hook
     from rootsd.agents.forms import like_gemini as like_gemini
+    from rootsd.agents.forms import like_opencode as like_opencode
     from rootsd.agents.forms import place as place
     from rootsd.agents.forms import reach as reach
     from rootsd.agents.forms import state as state

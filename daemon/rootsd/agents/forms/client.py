@@ -247,6 +247,7 @@ class ClientFacts(Struct, frozen=True):
     * `no_hook`: why the hooks that it has are of no use for that.
     * `not_synced`: why its settings of access are of no use for `rootsd sync`.
     * `notes`: sentences that `rootsd connect` prints.
+    * `only_printed`: why `rootsd connect` changes no file, and only prints the lines to paste.
     """
 
     name: str
@@ -273,3 +274,4 @@ class ClientFacts(Struct, frozen=True):
     worktrees: SettingsPlace | None = None
     others: tuple[OtherSettings, ...] = ()
     notes: tuple[str, ...] = ()
+    only_printed: str = ""

@@ -213,6 +213,9 @@ class ClientConnector:
         wiring = self.wiring(client)
         members = _entry_members(client, asked.tools)
         entry = client.facts.form.entry((asked.rootsd, BRIDGE), members, asked.variables)
+        if client.facts.only_printed:
+            self._refuse(client, wiring.settings, client.facts.only_printed, "", entry)
+            return
         try:
             tools = self._tools(client, wiring, asked.tools)
             wish = wiring.wish_again(replace(asked, tools=tools))
