@@ -18,8 +18,11 @@ import os
 import struct
 import termios
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import IntFlag
+
+from rootsd.wall.system_calls import closing, open_below
 
 _NON_BLOCKING, _CLOSE_AT_EXEC = 0o4000, 0o2000000
 _OVERFLOW, _IGNORED, _KEEP_OTHERS = 0x4000, 0x8000, 0x20000000
@@ -114,11 +117,11 @@ class NameWatch:
     def __init__(self, shared: WallWatch, events: NameEvent) -> None:
         self._shared = shared
         self._events = events
-        self._wanted: dict[int, dict[bytes, dict[bytes, bytes]]] = {}
+        self._wanted: dict[int, dict[bytes, Mapping[bytes, bytes]]] = {}
         self._watches: defaultdict[bytes, set[int]] = defaultdict(set)
         self._found: defaultdict[bytes, set[bytes]] | None = None
 
-    def watch(self, root: bytes, folders: Iterable[tuple[int, dict[bytes, bytes]]]) -> bool:
+    def watch(self, root: bytes, folders: Iterable[tuple[int, Mapping[bytes, bytes]]]) -> bool:
         """Watch names in open folders for `root`, and nothing else for it from now on.
 
         The values of the names are what `changed` returns. Return False if a watch is missing. A
@@ -137,6 +140,15 @@ class NameWatch:
         self._drop(root, self._watches[root] - kept)
         self._watches[root] = kept
         return is_complete
+
+    def watch_below(
+        self, root: bytes, top: int, folders: Mapping[bytes, Mapping[bytes, bytes]]
+    ) -> bool:
+        """Do as `watch` for the names in folders below an open one.
+
+        If one of them appears later, the folder above tells.
+        """
+        return self.watch(root, _opened(top, folders))
 
     def forget(self, root: bytes) -> None:
         """Stop watching for `root`."""
@@ -189,3 +201,12 @@ class NameWatch:
         if self._found is None:
             self._found = defaultdict(set)
         return self._found
+
+
+def _opened(
+    top: int, folders: Mapping[bytes, Mapping[bytes, bytes]]
+) -> Iterator[tuple[int, Mapping[bytes, bytes]]]:
+    """Yield the folders that exist, each open until the next one."""
+    for path, names in folders.items():
+        with suppress(OSError), closing(open_below(top, path, os.O_DIRECTORY)) as folder:
+            yield folder, names

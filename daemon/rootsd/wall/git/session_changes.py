@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import chain, islice
 
 from rootsd.core.access import Access
@@ -28,7 +28,7 @@ from rootsd.wall.git.named_files import NamedFiles
 from rootsd.wall.git.private_worktrees import find_private_worktrees
 from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.git.tool_files import tool_folders
-from rootsd.wall.system_calls import closing, open_below, open_path
+from rootsd.wall.system_calls import closing, open_path
 
 _MAX_WATCHED_FOLDERS = 256
 _MAX_ENTRIES, _MAX_FACTS = 4096, 256
@@ -134,15 +134,10 @@ class SessionChanges:
 
         `named` is as for `tool_names`.
         """
-        with ExitStack() as stack:
-            opened = stack.enter_context(closing(open_path(root, os.O_DIRECTORY)))
-            folders = []
-            wanted = tool_folders(opened, root, named)
-            for folder, names in islice(wanted.items(), _MAX_WATCHED_FOLDERS):
-                with suppress(OSError):
-                    fd = stack.enter_context(closing(open_below(opened, folder, os.O_DIRECTORY)))
-                    folders.append((fd, dict.fromkeys(names, folder)))
-            self._names.watch(root + _WORK_TREE, folders)
+        with closing(open_path(root, os.O_DIRECTORY)) as opened:
+            found = islice(tool_folders(opened, root, named).items(), _MAX_WATCHED_FOLDERS)
+            wanted = {folder: dict.fromkeys(names, folder) for folder, names in found}
+            self._names.watch_below(root + _WORK_TREE, opened, wanted)
 
     def _watch(self, root: bytes) -> None:
         with suppress(OSError):
@@ -150,10 +145,7 @@ class SessionChanges:
         known = self._record.roots.get(root)
         self._watched[root] = () if known is None else known.repositories
         for common in self._watched[root]:
-            with ExitStack() as stack:
-                folders: list[tuple[int, dict[bytes, bytes]]] = []
-                for folder in islice(folders_of(common), _MAX_WATCHED_FOLDERS):
-                    with suppress(OSError):
-                        fd = open_path(os.path.normpath(common + b"/" + folder), os.O_DIRECTORY)
-                        folders.append((stack.enter_context(closing(fd)), {ANY_NAME: folder}))
-                self._names.watch(common, folders)
+            found = islice(folders_of(common), _MAX_WATCHED_FOLDERS)
+            wanted = {folder: {ANY_NAME: folder} for folder in found}
+            with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as opened:
+                self._names.watch_below(common, opened, wanted)

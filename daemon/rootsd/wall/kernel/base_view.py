@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from rootsd.core.mount_plan import Mask, ViewEntry, ViewEntryKind
@@ -37,7 +37,6 @@ from rootsd.wall.system_calls import (
     clone_tree,
     closing,
     mount,
-    open_below,
     open_path,
     set_attributes,
 )
@@ -319,16 +318,10 @@ class BaseView:
         """Watch the names on the way to the masks in a mount of the base."""
         each, watched = self._base_mounts[path], b"base:" + path  # a root may have this path
         folders = covers.names_on_the_way(_masked_below(path, each.masks))
-        with ExitStack() as stack:
-            found = []
-            for folder, names in folders.items():
-                with suppress(OSError):  # if it appears, the folder above tells
-                    fd = open_below(each.fd, folder, os.O_DIRECTORY)
-                    found.append((stack.enter_context(closing(fd)), names))
-            if self._names.watch(watched, found):
-                self.unwatched.discard(watched)
-            else:
-                self.unwatched.add(watched)
+        if self._names.watch_below(watched, each.fd, folders):
+            self.unwatched.discard(watched)
+        else:
+            self.unwatched.add(watched)
 
 
 def _masked_below(path: bytes, masks: Iterable[Mask]) -> list[bytes]:

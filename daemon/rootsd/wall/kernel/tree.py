@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import NamedTuple
 
 from rootsd.core.access import Access
@@ -54,7 +54,6 @@ from rootsd.wall.system_calls import (
     detach,
     make_namespaces,
     mount,
-    open_below,
     open_path,
     set_attributes,
 )
@@ -402,17 +401,11 @@ class SharedTree:
         """Watch the names on the way to all covers of a shown root."""
         self._unwatched.discard(path)
         shown = self._shown[path]
-        with ExitStack() as stack:
-            folders = []
-            wanted = covers.names_on_the_way(shown.covers)
-            for common in self._worktrees.repositories.get(path, ()):
-                wanted.setdefault(common, {})[WORKTREES] = common + b"/" + WORKTREES
-            for folder, names in wanted.items():
-                with suppress(OSError):  # if it appears, the folder above tells
-                    fd = open_below(shown.fd, folder, os.O_DIRECTORY)
-                    folders.append((stack.enter_context(closing(fd)), names))
-            if not self.names.watch(path, folders):
-                self._unwatched.add(path)
+        wanted = covers.names_on_the_way(shown.covers)
+        for common in self._worktrees.repositories.get(path, ()):
+            wanted.setdefault(common, {})[WORKTREES] = common + b"/" + WORKTREES
+        if not self.names.watch_below(path, shown.fd, wanted):
+            self._unwatched.add(path)
 
     def _watch_new(self, path: bytes) -> None:
         """Watch a root with new covers. The next `find_broken` tells which were lost meanwhile."""

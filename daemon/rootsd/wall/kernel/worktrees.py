@@ -6,9 +6,7 @@ are searched for in parts, because a root may be large.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from itertools import islice
 
 from rootsd.core.mount_plan import DesiredMount
@@ -22,7 +20,6 @@ from rootsd.wall.git.directories import (
 )
 from rootsd.wall.git.entries import names_below
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, WallWatch
-from rootsd.wall.system_calls import closing, open_below
 
 _SEARCHED_AT_ONCE = 128
 
@@ -58,19 +55,17 @@ class RootWorktrees:
             for common in common_directories(root, outermost)
             if not any(contains(mask, desired.path + b"/" + common) for mask in masks)
         )
+        folders: dict[bytes, dict[bytes, bytes]] = {}
+        for common in repositories:
+            folders.update(_worktree_names(root, common))
+        # Before it looks at the worktrees, so that it misses none.
+        if self.names.watch_below(desired.path, root, folders):
+            self.unwatched.discard(desired.path)
+        else:
+            self.unwatched.add(desired.path)
         found: dict[bytes, bytes] = {}
-        with ExitStack() as stack:
-            folders = []
-            for common in repositories:
-                for folder, names in _worktree_names(root, common).items():
-                    with suppress(OSError):  # if it appears, the folder above tells
-                        fd = open_below(root, folder, os.O_DIRECTORY)
-                        folders.append((stack.enter_context(closing(fd)), names))
-                found.update(find_worktrees(root, desired.path, common))
-            if self.names.watch(desired.path, folders):
-                self.unwatched.discard(desired.path)
-            else:
-                self.unwatched.add(desired.path)
+        for common in repositories:
+            found.update(find_worktrees(root, desired.path, common))
         self.repositories[desired.path] = repositories
         self.records[desired.path] = found
 
