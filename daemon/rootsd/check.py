@@ -128,8 +128,7 @@ def _ask(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed(error: RootsdError) -> int:
-    remedy = f" (try: {error.remedy})" if error.remedy else ""
-    sys.stderr.write(f"error: {error.message}{remedy}\n")
+    sys.stderr.write(f"error: {error.sentence}\n")
     for choice in error.choices:
         sys.stderr.write(f"  {choice}\n")
     return exit_of(error.code)

@@ -50,6 +50,11 @@ class RootsdError(Exception):
         self.remedy = remedy
         self.typed, self.choices = typed, tuple(choices)
 
+    @property
+    def sentence(self) -> str:
+        """The message, and the remedy if there is one: `MESSAGE (try: COMMAND)`."""
+        return f"{self.message} (try: {self.remedy})" if self.remedy else self.message
+
 
 class OrderRefused(RootsdError):
     """An order, or a query before it, that rootsd cannot carry out. It changed nothing."""

@@ -48,7 +48,7 @@ def main(verb: str, shell: str) -> int:
         try:
             text += agents_line(shell)
         except RootsdError as error:
-            sys.stderr.write(f"rootsd: {error.message} (try: {error.remedy})\n")
+            sys.stderr.write(f"rootsd: {error.sentence}\n")
     sys.stdout.write(text)
     return 0
 

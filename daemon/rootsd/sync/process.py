@@ -151,7 +151,7 @@ class AccessSync(Struct):
             open_in = [*written.lost_in(wanted.projects).values()]
         except (RootsdError, NotEditable) as error:
             if isinstance(error, RootsdError):
-                problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
+                problem = error.sentence
             else:
                 problem = f"{display_path(Path(winner))} is left alone: {error}"
             self._note(file, ClientOutcome(problem=problem, omitted=omitted))

@@ -80,7 +80,7 @@ def test_fields_of_json_can_be_columns(home: ExposedHome, shell: Shell) -> None:
     assert shell.run("exposure", "--format", "name,secrets").out == "codex\t1\ncodex/x\t1\n"
     refused = shell.run("exposure", "--format", "verdict")
     assert refused.status == 2
-    assert "'verdict' is not one of the fields name, title" in refused.err
+    assert "--format cannot be verdict: use name, title, " in refused.err
 
 
 def _everything_in(folder: Path) -> dict[str, tuple[int, int]]:

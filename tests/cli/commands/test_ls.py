@@ -145,12 +145,10 @@ def test_a_format_decides_what_is_read(daemon: FakeDaemon, shell: Shell) -> None
 
 
 @pytest.mark.parametrize("fields", ["", "nme", "id,", "id,branch", "{id}", "id;name"])
-def test_an_unknown_field_is_a_usage_error_that_names_the_fields(
-    shell: Shell, fields: str
-) -> None:
+def test_an_unknown_field_is_a_usage_error(shell: Shell, fields: str) -> None:
     done = shell.run("ls", "--format", fields)
     assert (done.status, done.out) == (2, "")
-    assert "origin_owner" in done.err
+    assert "--format cannot be " in done.err
 
 
 def test_a_format_does_not_go_with_paths(shell: Shell) -> None:

@@ -25,7 +25,7 @@ def test_the_help_explains_the_placeholders(shell: Shell) -> None:
     ("words", "told"),
     [
         (("--", "s"), ("--", "s")),
-        (("s", "--only", "x", "--help"), ("--", "s", "--only", "x", "--help")),
+        (("s", "--only", "x", "--help"), ("s", "--only", "x", "--help")),
         (("--name", "n", "--", "s", "--", "-x"), ("--name", "n", "--", "s", "--", "-x")),
         (
             ("--only", "a", "--only", "tag:b", "--client-roots", "narrow", "--advisory-access",

@@ -26,7 +26,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials
 from rootsd.cli.text.phrases import pluralize, shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.health import read_version
@@ -46,7 +46,7 @@ from rootsd.sync.targets import TARGETS
 COLUMNS = (
     Column("CLIENT", lambda item: item["client"]),
     Column("RESULT", lambda item: item["result"]),
-    Column("FILE", lambda item: item["file"], short=lambda item: shorten_home(item["file"])),
+    path_column("FILE", lambda item: item["file"]),
 )
 
 
@@ -228,12 +228,11 @@ class ClientConnector:
             consent = self._consent(client, wiring, wish)
             changes = wiring.connect(wish, consent)
         except NotEditable as error:
-            shown = shorten_home(str(wiring.settings))
-            self._refuse(client, wiring.settings, f"{shown} is not edited: {error}", "", entry)
+            self._refuse(client, wiring.settings, _not_edited(wiring.settings, error), entry)
         except WiringIncomplete as error:
-            self._refuse(client, wiring.settings, error.message, error.remedy, None)
+            self._refuse(client, wiring.settings, error)
         except RootsdError as error:
-            self._refuse(client, wiring.settings, error.message, error.remedy, entry)
+            self._refuse(client, wiring.settings, error, entry)
         else:
             self._tell_connected(client, wiring, changes)
             self._tell_variables(client, wiring.state().ours.variables)
@@ -254,8 +253,7 @@ class ClientConnector:
                 is_wired = state.wired is not Wired.NO
                 wiring.take_back(replace(wish, hook=HookUse.NO) if is_wired else None)
             except NotEditable as error:
-                shown = shorten_home(file)
-                raise WiringRefused(f"{shown} is not edited: {error}", f"ls -l {shown}") from error
+                raise _not_edited(file, error, f"ls -l {shorten_home(file)}") from error
         return file
 
     def check_hook(self, client: McpClient, use: HookUse) -> None:
@@ -289,8 +287,7 @@ class ClientConnector:
         try:
             self._offer_worktrees(client)
         except RootsdError as error:
-            hint = f" (try: {error.remedy})" if error.remedy else ""
-            self._warn_of_worktrees(client, error.message + hint)
+            self._warn_of_worktrees(client, error.sentence)
         except OSError as error:
             self._warn_of_worktrees(client, error.strerror or str(error))
 
@@ -333,8 +330,7 @@ class ClientConnector:
                 if folder not in kept:
                     self._forget_worktrees(client, folder, made)
         except RootsdError as error:
-            hint = f" (try: {error.remedy})" if error.remedy else ""
-            why = f"its worktrees are still watched: {error.message}{hint}"
+            why = f"its worktrees are still watched: {error.sentence}"
             self.report.warnings.append(f"{client.facts.title}: {why}")
 
     def _forget_worktrees(self, client: McpClient, folder: str, made: Sequence[str]) -> None:
@@ -418,10 +414,9 @@ class ClientConnector:
                 return
             changes, left = wiring.take_back(wish)
         except NotEditable as error:
-            shown = shorten_home(str(wiring.settings))
-            self._refuse(client, wiring.settings, f"{shown} is not edited: {error}", "", None)
+            self._refuse(client, wiring.settings, _not_edited(wiring.settings, error))
         except RootsdError as error:
-            self._refuse(client, wiring.settings, error.message, error.remedy, None)
+            self._refuse(client, wiring.settings, error)
         else:
             self.report.warnings += [f"{client.facts.title}: {each}" for each in left]
             done = result if changes else WiringResult.UNCHANGED
@@ -458,12 +453,10 @@ class ClientConnector:
         if state.wired is Wired.BY_HAND:
             result = WiringResult.BY_HAND
         if state.wired is Wired.BROKEN:
-            shown, program = (
-                shorten_home(str(wiring.settings)),
-                safe_label(state.ours.rootsd, limit=None),
-            )
+            program = safe_label(state.ours.rootsd, limit=None)
             why = f"its entry starts {program}, which does not exist"
-            self._refuse(client, wiring.settings, why, f"remove the entry from {shown}", None)
+            remedy = f"remove the entry from {shorten_home(str(wiring.settings))}"
+            self._refuse(client, wiring.settings, WiringRefused(why, remedy))
             return
         self.report.add(
             client, wiring.settings, result,
@@ -506,7 +499,11 @@ class ClientConnector:
 
     def _preview(self, client: McpClient, file: Path, changes: Sequence[FileChange]) -> None:
         """Print the changes as diffs."""
-        lines = [line for change in changes for line in _diff(change)]
+        lines = [
+            line
+            for change in changes
+            for line in diff_of(str(change.path), change.before, change.after)
+        ]
         result = WiringResult.WOULD_CHANGE if changes else WiringResult.UNCHANGED
         self.report.add(client, file, result, diff=lines)
         if not self._invocation.output.is_json:
@@ -517,16 +514,16 @@ class ClientConnector:
         self,
         client: McpClient,
         file: Path,
-        message: str,
-        remedy: str,
-        entry: Mapping[str, Any] | None,
+        error: RootsdError,
+        entry: Mapping[str, Any] | None = None,
     ) -> None:
+        """Report why a client is not changed, and with its `entry`, the lines to paste."""
         snippet = client.snippet(entry) if entry is not None else None
-        hint = f" (try: {remedy})" if remedy else ""
-        self.report.warnings.append(f"{client.facts.title}: {message}{hint}")
+        self.report.warnings.append(f"{client.facts.title}: {error.sentence}")
         self.report.add(
-            client, file, WiringResult.REFUSED, problem=message, remedy=remedy, snippet=snippet
-        )
+            client, file, WiringResult.REFUSED,
+            problem=error.message, remedy=error.remedy, snippet=snippet,
+        )  # fmt: skip
         if snippet is not None:
             shown = safe_label(shorten_home(str(file)), limit=None)
             self.report.messages += [
@@ -560,13 +557,12 @@ def _entry_members(client: McpClient, asked: ToolAccess) -> Mapping[str, Any]:
     return tools.members if tools is not None and is_here and asked is ToolAccess.ALLOW else {}
 
 
-def _diff(change: FileChange) -> list[str]:
-    name = shorten_home(str(change.path))
-    before = "/dev/null" if change.before is None else name
-    after = "/dev/null" if change.after is None else name
-    return list(
-        difflib.unified_diff(
-            (change.before or "").splitlines(), (change.after or "").splitlines(),
-            before, after, lineterm="",
-        )
-    )  # fmt: skip
+def _not_edited(file: Path | str, why: NotEditable, remedy: str = "") -> WiringRefused:
+    return WiringRefused(f"{shorten_home(str(file))} is not edited: {why}", remedy)
+
+
+def diff_of(file: str, before: str | None, after: str | None) -> list[str]:
+    """Return the lines of a change of a file. A text is None if there is no file."""
+    was, now = ("/dev/null" if text is None else shorten_home(file) for text in (before, after))
+    old, new = ((text or "").splitlines() for text in (before, after))
+    return list(difflib.unified_diff(old, new, was, now, lineterm=""))

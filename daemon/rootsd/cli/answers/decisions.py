@@ -84,7 +84,7 @@ def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[s
     rules = decided.get("rules", [])
     extra = {"unchanged": decided["unchanged"], "dry_run": is_dry_run}
     extra |= {key: decided[key] for key in _OPTIONAL_KEYS if decided.get(key)}
-    answer = CommandResult(decided["items"], decided["revision"], decided["warnings"], extra)
+    answer = CommandResult.of(decided, **extra)
     output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
     for name in _renewed(decided):
         output.message(f"{name}: approved again, for the running sessions")

@@ -10,8 +10,8 @@ from typing import Any
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
-from rootsd.cli.text.phrases import age, bytes_of, shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.phrases import bytes_of
+from rootsd.cli.text.render import Column, CommandResult, path_column, time_column
 from rootsd.core.errors import Busy, ErrorCode, Exit, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -32,9 +32,9 @@ class NotRemoved(RootsdError):
 _COLUMNS = (
     Column("NAME", lambda item: item["name"]),
     Column("SIZE", lambda item: str(item["size"]), short=lambda item: bytes_of(item["size"])),
-    Column("USED", lambda item: item["used"], short=lambda item: age(item["used"])),
+    time_column("USED", "used"),
     Column("RUNNING", lambda item: "runs" if item["running"] else ""),
-    Column("FOLDER", lambda item: item["folder"], short=lambda i: shorten_home(i["folder"])),
+    path_column("FOLDER", lambda item: item["folder"]),
 )
 
 

@@ -5,13 +5,12 @@ This is only the help. `rootsd.__main__` starts `rootsd acp` itself without clic
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand
-from rootsd.cli.options.wall import wall_options, wall_words
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
 
@@ -59,18 +58,8 @@ rootsd acp --only tag:work --wrap-servers -- codex-acp"""
 )
 @wall_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- AGENT [ARGUMENT]...")
-def command(  # noqa: PLR0913 - one for each flag
-    only: tuple[str, ...],
-    name: str | None,
-    words: tuple[str, ...],
-    *,
-    workspace: bool,
-    everything: bool,
-    wrap_servers: bool,
-    confine: bool,
-    no_confine: bool,
-    **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
-) -> int:
+@pass_invocation
+def command(invocation: Invocation, /, **_: object) -> int:
     """Run a coding agent of an editor, in approved folders only.
 
     The editor speaks ACP, the Agent Client Protocol, with the agent. rootsd acp stands between
@@ -94,12 +83,4 @@ def command(  # noqa: PLR0913 - one for each flag
     """
     from rootsd.proxy.acp import main as relay
 
-    flags = [text for each in only for text in ("--only", each)]
-    flags += ["--workspace"] if workspace else []
-    flags += ["--all"] if everything else []
-    flags += ["--wrap-servers"] if wrap_servers else []
-    flags += ["--confine"] if confine else []
-    flags += ["--no-confine"] if no_confine else []
-    flags += wall_words(wall)
-    flags += ["--name", name] if name else []
-    return relay.main([*flags, "--", *words])
+    return relay.main([*invocation.arguments])

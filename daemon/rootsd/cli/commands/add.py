@@ -103,8 +103,7 @@ def command(
         raise click.UsageError("--tag is for a workspace file; for a folder: rootsd tag REF TAG")
     added = invocation.call(AddRequest(what, invocation.cwd, name, effect_of(dry_run=dry_run)))
     output = invocation.output
-    extra = {"is_new": added["is_new"], "dry_run": dry_run}
-    answer = CommandResult(added["items"], added["revision"], added["warnings"], extra)
+    answer = CommandResult.of(added, is_new=added["is_new"], dry_run=dry_run)
     output.show(answer, PROJECT_COLUMNS)
     (item,) = added["items"]
     shown = safe_label(item["name"])

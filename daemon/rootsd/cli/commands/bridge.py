@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 
 SECTION = "For programs"
 
@@ -32,7 +33,8 @@ SECTION = "For programs"
 )
 @click.option("--client", metavar="NAME", help="the name of this client in rootsd status")
 @click.option("--any-uri", is_flag=True, help="also publish roots that are not folders")
-def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
+@pass_invocation
+def command(invocation: Invocation, /, **_: object) -> int:
     """Connect an MCP client on standard input and output to the daemon.
 
     The configuration of an MCP client names this command, by its full path; rootsd doctor prints
@@ -41,7 +43,4 @@ def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
     """
     from rootsd.proxy.bridge import main as bridge
 
-    words = [word for name in only for word in ("--only", name)]
-    words += ["--client", client] if client else []
-    words += ["--any-uri"] if any_uri else []
-    return bridge.main(words)
+    return bridge.main([*invocation.arguments])

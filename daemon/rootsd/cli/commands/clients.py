@@ -14,8 +14,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.typed_agents import agents_now, describe, missing_line
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.client_files import ClientFiles, ToolAccess, Wired
@@ -59,12 +58,7 @@ _COLUMNS = (
     Column("SYNCED", _synced),
     Column("ANSWERS", _answers, fit=ColumnFit.NOTE),
     Column("TRIED", lambda item: item["trial"]),
-    Column(
-        "FILE",
-        lambda item: item["file"],
-        short=lambda item: shorten_home(item["file"]),
-        fit=ColumnFit.PATH,
-    ),
+    path_column("FILE", lambda item: item["file"]),
 )
 
 

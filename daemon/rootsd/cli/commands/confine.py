@@ -5,14 +5,14 @@ This is only the help, and `--clean`. `rootsd.__main__` starts the rest itself w
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
-from rootsd.cli.options.wall import wall_options, wall_words
+from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
 
@@ -83,12 +83,11 @@ def command(
     invocation: Invocation,
     /,
     *,
-    only: tuple[str, ...],
-    name: str | None,
     words: tuple[str, ...],
-    everything: bool,
-    show: bool,
-    **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
+    clean: bool,
+    yes: bool,
+    dry_run: bool,
+    **_: object,
 ) -> int:
     """Run a program that reaches the approved roots, and little else.
 
@@ -116,7 +115,6 @@ def command(
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
     It is 125 if the wall ended the program. Linux only.
     """
-    clean, yes, dry_run = wall.pop("clean"), wall.pop("yes"), wall.pop("dry_run")
     if clean:
         if late := [word for word in words if word.startswith("-")]:
             raise click.UsageError(f"put {late[0]} before the names")
@@ -126,11 +124,6 @@ def command(
     from rootsd.cli.answers.start_folder import ask_about_start
     from rootsd.wall.session import main as confine
 
-    flags = [text for each in only for text in ("--only", each)]
-    flags += ["--all"] if everything else []
-    flags += ["--show"] if show else []
-    flags += ["--quiet"] if invocation.flags.quiet else []
+    flags = ["--quiet"] if invocation.flags.quiet else []
     flags += ["--no-input"] if invocation.flags.no_input else []
-    flags += wall_words(wall)
-    flags += ["--name", name] if name else []
-    return confine.main([*flags, "--", *words] if words else flags, ask_about_start)
+    return confine.main([*flags, *invocation.arguments], ask_about_start)

@@ -68,9 +68,7 @@ def command(
     focus = invocation.call(request)
     items = [{"name": name} for name in focus["roots"]]
     extra = {"tag": focus["tag"], "dry_run": dry_run}
-    invocation.output.show(
-        CommandResult(items, focus["revision"], focus["warnings"], extra), _COLUMNS
-    )
+    invocation.output.show(CommandResult.of(focus, items, **extra), _COLUMNS)
     invocation.output.message(_sentence(focus["tag"], len(items), dry_run=dry_run))
 
 

@@ -14,7 +14,7 @@ from rootsd.cli.answers.walled_program import NoProgram, meant_program
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -28,7 +28,7 @@ SECTION = "Decide"
 
 _COLUMNS = (
     Column("PROGRAM", lambda item: item["program"]),
-    Column("FILE", lambda item: item["path"], short=lambda item: shorten_home(item["path"])),
+    path_column("FILE", lambda item: item["path"]),
     Column("RESULT", lambda item: item["result"]),
 )
 

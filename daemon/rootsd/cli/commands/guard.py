@@ -78,8 +78,7 @@ def command(
     output = invocation.output
     if output.is_json:
         parts = {key: answer[key] for key in ("guard", "allowed", "last")}
-        extra = {**parts, "dry_run": dry_run}
-        output.object(CommandResult((), answer["revision"], answer["warnings"], extra))
+        output.object(CommandResult.of(answer, (), **parts, dry_run=dry_run))
         return
     output.line(answer["guard"])
     output.message(_MEANING[Guard(answer["guard"])])

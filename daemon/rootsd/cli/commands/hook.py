@@ -8,7 +8,8 @@ from __future__ import annotations
 import click
 
 from rootsd import hook
-from rootsd.cli.options.flags import VerbCommand
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 
 SECTION = "For programs"
 
@@ -16,7 +17,8 @@ SECTION = "For programs"
 @click.command("hook", cls=VerbCommand, epilog="rootsd hook claude-code <call.json")
 @click.argument("client", type=click.Choice(list(hook.dialects())))
 @click.option("--strict", is_flag=True, help="deny a call that rootsd cannot judge")
-def command(client: str, *, strict: bool) -> int:
+@pass_invocation
+def command(invocation: Invocation, /, **_: object) -> int:
     """Answer the permission hook of an agent. Its configuration runs this before each tool call.
 
     The call is read from standard input, as JSON. The answer denies file tools where you denied a
@@ -27,4 +29,4 @@ def command(client: str, *, strict: bool) -> int:
     pass if the hook fails or no daemon answers. With --strict (Claude Code only), such a call is
     denied. docs/SYNC.md shows the configuration of each client.
     """
-    return hook.main([client, hook.STRICT] if strict else [client])
+    return hook.main([*invocation.arguments])

@@ -212,7 +212,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
     try:
         rootsd = str(installed_command())
     except NoStableCommand as error:
-        output.warn([f"no client is connected: {error.message} (try: {error.remedy})"])
+        output.warn([f"no client is connected: {error.sentence}"])
         return
     for client in found_clients(environment):
         title, wiring = client.facts.title, connector.wiring(client)

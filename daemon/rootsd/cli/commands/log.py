@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age
 from rootsd.cli.text.projects import path_of
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, time_column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path
 from rootsd.link.hidden_process import hide_process
@@ -43,7 +42,7 @@ def _undid(item: Mapping[str, Any]) -> str:
 
 _COLUMNS = (
     Column("SEQ", lambda item: str(item["seq"])),
-    Column("AT", lambda item: item["at"], short=lambda item: age(item["at"])),
+    time_column("AT", "at"),
     Column("VERB", lambda item: item["verb"], tones=_VERB_TONES),
     Column(
         "WHAT", lambda item: path_of(item) or item["what"], fit=ColumnFit.PATH, exact=exact_path
@@ -86,9 +85,7 @@ def command(invocation: Invocation, *, last: int, follow: bool) -> None:
         _follow(invocation, invocation.call(LogQuery(last)))
     listing = call_or_read_store(invocation, LogQuery(last))
     output = invocation.output
-    output.show(
-        CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
-    )
+    output.show(CommandResult.of(listing), _COLUMNS)
     if output.on_terminal and not listing["items"]:
         output.message("No decisions yet.")
 

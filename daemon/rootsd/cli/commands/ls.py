@@ -87,8 +87,7 @@ def command(
         return
     has_risks = query.risks is not RiskReading.NEVER
     columns = (*PROJECT_COLUMNS, RISK, OWNER) if has_risks else PROJECT_COLUMNS
-    answer = CommandResult(items, listing["revision"], listing["warnings"])
-    show_listing(output, answer, words, columns, columns)
+    show_listing(output, CommandResult.of(listing, items), words, columns, columns)
     if output.on_terminal and not items:
         is_empty = not (verdict or published or is_narrowed(words))
         output.message(

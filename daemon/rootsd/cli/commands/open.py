@@ -56,7 +56,7 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
     root = only_root(ref, listing["items"])
     output = invocation.output
     if output.is_json:
-        output.object(CommandResult([root], listing["revision"], listing["warnings"]))
+        output.object(CommandResult.of(listing, [root]))
     elif output.on_terminal:
         output.line(safe_label(path_of(root), limit=None))
     else:

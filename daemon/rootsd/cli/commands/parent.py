@@ -11,10 +11,9 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.core.labels import exact_path, safe_label
+from rootsd.core.labels import safe_label
 from rootsd.core.model import MountPolicy, NestedPolicy
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ParentItem, StatusQuery, parent_item
@@ -23,13 +22,7 @@ from rootsd.wire.decisions import ApplyMode
 SECTION = "Set up"
 
 _COLUMNS = (
-    Column(
-        "PATH",
-        lambda p: p["path"],
-        short=lambda p: shorten_home(p["path"]),
-        fit=ColumnFit.PATH,
-        exact=exact_path,
-    ),
+    path_column("PATH", lambda p: p["path"]),
     Column("DEPTH", lambda p: str(p["depth"])),
     Column("NESTED", lambda p: p["nested"]),
     Column("SKIP", lambda p: " ".join(p["skip"]), fit=ColumnFit.NOTE),

@@ -92,13 +92,11 @@ def command(
     items, output = in_order(listing["items"], words), invocation.output
     # Both are missing without a daemon.
     unpublishable, incomplete = listing.get("unpublishable", []), listing.get("incomplete", [])
-    extra = {"unpublishable": unpublishable, "incomplete": incomplete}
-    answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
+    answer = CommandResult.of(listing, items, unpublishable=unpublishable, incomplete=incomplete)
     if not count:
         show_listing(output, answer, words, PENDING_COLUMNS, _TERMINAL_COLUMNS)
     elif output.is_json:
-        extra = {"count": len(items)}
-        output.object(CommandResult((), listing["revision"], listing["warnings"], extra))
+        output.object(CommandResult.of(listing, (), count=len(items)))
     else:
         output.line(str(len(items)))
         output.warn(listing["warnings"])

@@ -13,7 +13,7 @@ from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation, yes_option
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age, shorten_home
+from rootsd.cli.text.phrases import age
 from rootsd.cli.text.projects import (
     PROJECT_COLUMNS,
     conditions_of,
@@ -21,10 +21,9 @@ from rootsd.cli.text.projects import (
     pattern_of,
     rule_words,
 )
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.errors import Exit
-from rootsd.core.labels import exact_path
 from rootsd.core.model import Verdict
 from rootsd.core.risks import RiskLimit
 from rootsd.wire.decisions import (
@@ -53,13 +52,7 @@ def _added(rule: Mapping[str, Any]) -> str:
 _COLUMNS = (
     Column("RULE", lambda rule: str(rule["number"] or _POLICY)),
     Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), tones=_TONES),
-    Column(
-        "PATTERN",
-        pattern_of,
-        short=lambda rule: shorten_home(pattern_of(rule)),
-        fit=ColumnFit.PATH,
-        exact=exact_path,
-    ),
+    path_column("PATTERN", pattern_of),
     Column("COVERS", lambda rule: str(rule["covers"])),
     Column("ADDED", lambda rule: rule["source"] or rule["added_at"], short=_added),
     Column("ONLY", conditions_of, fit=ColumnFit.NOTE),
@@ -103,10 +96,8 @@ def list_(invocation: Invocation) -> None:
     listing = invocation.call(RulesQuery())
     output = invocation.output
     policy = listing["policy"]
-    extra = {"policy": policy} if output.is_json else {}
     rows = listing["items"] if output.is_json else [*listing["items"], *policy]
-    result = CommandResult(rows, listing["revision"], listing["warnings"], extra)
-    output.show(result, _COLUMNS)
+    output.show(CommandResult.of(listing, rows, policy=policy), _COLUMNS)
     if output.on_terminal and not rows:
         output.message("No rules yet. Try: rootsd rule add approve '~/src/acme/**'")
     if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
@@ -226,6 +217,5 @@ def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -
     }
     if "confirmation" in ruled:
         extra["confirmation"] = ruled["confirmation"]
-    answer = CommandResult(ruled["items"], ruled["revision"], ruled["warnings"], extra)
-    invocation.output.show(answer, PROJECT_COLUMNS)
+    invocation.output.show(CommandResult.of(ruled, **extra), PROJECT_COLUMNS)
     print_affected(invocation, ruled)

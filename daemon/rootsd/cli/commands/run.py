@@ -5,13 +5,12 @@ This is only the help. `rootsd.__main__` starts `rootsd run` itself without clic
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand
-from rootsd.cli.options.wall import wall_options, wall_words
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
 
@@ -77,21 +76,8 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
 )
 @wall_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
-def command(  # noqa: PLR0913 - one for each flag
-    only: tuple[str, ...],
-    client_roots: str | None,
-    env: tuple[str, ...],
-    name: str | None,
-    words: tuple[str, ...],
-    *,
-    workspace: bool,
-    everything: bool,
-    advisory_access: bool,
-    keep_cwd: bool,
-    confine: bool,
-    no_confine: bool,
-    **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
-) -> int:
+@pass_invocation
+def command(invocation: Invocation, /, **_: object) -> int:
     """Run an MCP server on standard input and output, with the approved roots.
 
     A server that asks its client for roots gets the approved ones and every change, even if the
@@ -116,15 +102,4 @@ def command(  # noqa: PLR0913 - one for each flag
     """
     from rootsd.proxy.run import main as run_proxy
 
-    flags = [text for each in only for text in ("--only", each)]
-    flags += ["--workspace"] if workspace else []
-    flags += ["--all"] if everything else []
-    flags += ["--client-roots", client_roots] if client_roots else []
-    flags += ["--advisory-access"] if advisory_access else []
-    flags += ["--keep-cwd"] if keep_cwd else []
-    flags += ["--confine"] if confine else []
-    flags += ["--no-confine"] if no_confine else []
-    flags += wall_words(wall)
-    flags += [text for each in env for text in ("--env", each)]
-    flags += ["--name", name] if name else []
-    return run_proxy.main([*flags, "--", *words])
+    return run_proxy.main([*invocation.arguments])

@@ -53,7 +53,7 @@ def command(invocation: Invocation, parent: str | None) -> None:
         output.object(scan_result(found))
         return
     items = [{**item, "sign": sign} for group, sign in _SIGNS.items() for item in found[group]]
-    output.show(CommandResult(items, found["revision"], found["warnings"]), _COLUMNS)
+    output.show(CommandResult.of(found, items), _COLUMNS)
     output.message(scan_summary(found))
     for more in notices(found):
         output.message(more)
@@ -63,7 +63,7 @@ def scan_result(found: Mapping[str, Any]) -> CommandResult:
     """Return the result of a scan: new projects are the items, and all else is beside them."""
     parts = ("gone", "changed", "projects", "folders", "seconds", "left_out", "being_made")
     extra = {part: found[part] for part in parts}
-    return CommandResult(found["items"], found["revision"], found["warnings"], extra)
+    return CommandResult.of(found, **extra)
 
 
 def scan_summary(found: Mapping[str, Any]) -> str:

@@ -12,8 +12,7 @@ from rootsd.cli.answers.session_reports import SessionReportsOutput, show_report
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, time_column
 from rootsd.wire.daemon import SessionItem, SessionsQuery, SessionView
 from rootsd.wire.wall import ConfinedProgramItem
 
@@ -46,7 +45,7 @@ _WHO = (
     Column("CLIENT", _client, limit=64),
     Column("PID", lambda item: str(item["pid"])),
     Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
-    Column("SINCE", lambda item: item["since"], short=lambda item: age(item["since"])),
+    time_column("SINCE", "since"),
 )
 _OPEN = (*_WHO, Column("ROOTS", _roots))
 _CONFINED = (
@@ -58,7 +57,7 @@ _CONFINED = (
     Column("NETWORK", describe_network),
 )
 _HISTORY = (
-    Column("AT", lambda row: row["at"], short=lambda row: age(row["at"])),
+    time_column("AT", "at"),
     Column("ID", lambda row: row["id"]),
     Column("CLIENT", _client, limit=64),
     Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
@@ -130,11 +129,11 @@ def command(invocation: Invocation, *, history: bool, report: str | None, last: 
     confined = [] if history else listing["confined"]
     if output.is_json:
         extra = {} if history else {"confined": confined}
-        output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
+        output.object(CommandResult.of(listing, items, **extra))
         return
     rows = [row for item in items for row in _history_rows(item)] if history else items
     columns = _HISTORY if history else _OPEN
-    output.show(CommandResult(rows, listing["revision"], listing["warnings"]), columns)
+    output.show(CommandResult.of(listing, rows), columns)
     if confined and output.on_terminal:
         output.show(CommandResult(confined), _CONFINED)
     if output.on_terminal and not items and not confined:

@@ -36,7 +36,7 @@ def command(invocation: Invocation, *, refs: tuple[str, ...]) -> None:
     """
     listing = invocation.call(ShowQuery(invocation.cwd, refs))
     output = invocation.output
-    answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
+    answer = CommandResult.of(listing)
     if output.is_json:
         output.object(answer)
         return

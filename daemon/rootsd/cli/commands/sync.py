@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import click
 
+from rootsd.cli.answers.connecting import diff_of
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import pluralize, shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.sync.access import ClientOutcome
@@ -31,12 +31,7 @@ _COLUMNS = (
     Column("GRANTED", lambda item: str(item["granted"])),
     Column("ONLY", lambda item: item["only"] or ""),
     Column("APPLIES", lambda item: item["applies"], fit=ColumnFit.NOTE),
-    Column(
-        "FILE",
-        lambda item: item["file"],
-        short=lambda item: shorten_home(item["file"]),
-        fit=ColumnFit.PATH,
-    ),
+    path_column("FILE", lambda item: item["file"]),
 )
 
 
@@ -333,12 +328,7 @@ def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedCli
     from rootsd.sync.process import DaemonDecisions, preview
 
     before, after, wanted = preview(invocation.places.state, target, chosen, DaemonDecisions())
-    file = shorten_home(target.merged_files(chosen.file)[-1])
-    lines = list(
-        difflib.unified_diff(
-            (before or "").splitlines(), (after or "").splitlines(), file, file, lineterm=""
-        )
-    )
+    lines = diff_of(target.merged_files(chosen.file)[-1], before, after)
     if invocation.output.is_json:
         invocation.output.object(CommandResult(extra={"dry_run": True, "diff": lines}))
         return

@@ -95,8 +95,7 @@ def command(
         return confirm_and_send(TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)), order)
     else:
         listing = invocation.call(ProjectsQuery(invocation.cwd, refs=(ref,)))
-        answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
-        invocation.output.show(answer, PROJECT_COLUMNS)
+        invocation.output.show(CommandResult.of(listing), PROJECT_COLUMNS)
     return Exit.OK
 
 
@@ -105,6 +104,6 @@ def _list(invocation: Invocation) -> None:
     counts = Counter(tag for item in listing["items"] for tag in item["tags"])
     items = [{"tag": tag, "projects": counts[tag]} for tag in sorted(counts)]
     output = invocation.output
-    output.show(CommandResult(items, listing["revision"], listing["warnings"]), _COLUMNS)
+    output.show(CommandResult.of(listing, items), _COLUMNS)
     if output.on_terminal and not items:
         output.message("No tags yet. Try: rootsd tag REF TAG")

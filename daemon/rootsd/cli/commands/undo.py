@@ -82,7 +82,7 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     extra = {"undone": done["undone"], "dry_run": dry_run, "links": []}
     if "confirmation" in done:
         extra["confirmation"] = done["confirmation"]
-    answer = CommandResult(done["items"], done["revision"], done["warnings"], extra)
+    answer = CommandResult.of(done, **extra)
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:

@@ -11,12 +11,11 @@ from rootsd.check import absolute_path, possible_name
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbCommand, pass_invocation
-from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import VERDICT_TONES, path_of
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import Exit
-from rootsd.core.labels import exact_path, safe_label
+from rootsd.core.labels import safe_label
 from rootsd.wire.projects import WhyQuery, WhyResult
 
 SECTION = "Inspect"
@@ -26,13 +25,7 @@ _COLUMNS = (
     Column("REASON", lambda reason: reason["ground"]),
     Column("SAYS", lambda reason: reason["verdict"] or "-", tones=VERDICT_TONES),
     Column("", lambda reason: _DECIDES[reason["decides"]]),
-    Column(
-        "BY",
-        lambda reason: reason["by"] or "",
-        short=lambda reason: shorten_home(reason["by"] or ""),
-        fit=ColumnFit.PATH,
-        exact=exact_path,
-    ),
+    path_column("BY", lambda reason: reason["by"] or ""),
 )
 
 
@@ -56,9 +49,9 @@ def command(invocation: Invocation, *, path: str) -> int:
     output = invocation.output
     extra = {name: why[name] for name in ("path", "published", "root", "voices", "obstacles")}
     if output.is_json:
-        output.object(CommandResult(why["items"], why["revision"], why["warnings"], extra))
+        output.object(CommandResult.of(why, **extra))
     else:
-        output.show(CommandResult(why["voices"], why["revision"], why["warnings"]), _COLUMNS)
+        output.show(CommandResult.of(why, why["voices"]), _COLUMNS)
         output.message(_summary(why))
     return Exit.OK if why["items"] else Exit.NOTHING_MATCHED
 

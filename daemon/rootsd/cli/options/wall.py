@@ -1,12 +1,11 @@
-"""The options of the wall, which `rootsd confine` and `rootsd run --confine` share.
+"""The options of the wall, which `rootsd confine`, `rootsd run`, and `rootsd acp` share.
 
-`wall_options` adds them to a command, and `wall_words` turns the parsed values back into the words
-that `rootsd.wall.session.options` parses.
+This is for the help and the completion. `rootsd.wall.session.options` parses the words as typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -46,7 +45,7 @@ _CHOICES = {
 
 
 def wall_options(command: Command) -> Command:
-    """Add the options of the wall to `command`, which gets their values as keyword arguments."""
+    """Add the options of the wall to `command`."""
     # Each decorator puts its option in front of those before it.
     for flag, text in reversed(_SWITCHES.items()):
         command = click.option(flag, is_flag=True, help=text)(command)
@@ -57,21 +56,3 @@ def wall_options(command: Command) -> Command:
             command
         )
     return command
-
-
-def wall_words(values: dict[str, Any]) -> Iterator[str]:
-    """Yield the words for the `values` of the options. Remove them from `values`."""
-    for flag in _SWITCHES:
-        if values.pop(_variable(flag)):
-            yield flag
-    for flag in _PATHS:
-        for path in values.pop(_variable(flag)):
-            yield from (flag, path)
-    for flag in _CHOICES:
-        if (choice := values.pop(_variable(flag))) is not None:
-            yield from (flag, choice)
-
-
-def _variable(flag: str) -> str:
-    """Return the name under which click passes the value of `flag`."""
-    return flag.removeprefix("--").replace("-", "_")

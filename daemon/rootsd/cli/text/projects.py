@@ -9,7 +9,7 @@ from typing import Any
 
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age, bytes_of, pluralize, shorten_home
-from rootsd.cli.text.render import Column
+from rootsd.cli.text.render import Column, path_column, time_column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.paths import text_of
@@ -85,16 +85,8 @@ ID = Column("ID", lambda item: item["id"])
 NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
 KIND = Column("KIND", lambda item: item["kind"])
 VERDICT = Column("VERDICT", lambda item: item["verdict"], tones=VERDICT_TONES)
-PATH = Column(
-    "PATH",
-    path_of,
-    short=lambda item: shorten_home(path_of(item)),
-    fit=ColumnFit.PATH,
-    exact=exact_path,
-)
-FOUND = Column(
-    "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
-)
+PATH = path_column("PATH", path_of)
+FOUND = time_column("FOUND", "discovered_at")
 NOTE = Column("NOTE", note_of, fit=ColumnFit.NOTE)
 RISK = Column(
     "RISK",

@@ -25,10 +25,11 @@ from rootsd.cli.text.layout import (
     wrap,
 )
 from rootsd.cli.text.pager import needs_pager, page
+from rootsd.cli.text.phrases import age, shorten_home
 from rootsd.cli.text.theme import Paint, Tone, no_paint, paint_for
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.labels import exact_path, safe_label, safe_text
 from rootsd.wire.error_facts import ErrorFacts
 
 
@@ -81,6 +82,22 @@ class Column(Struct, frozen=True):
         return safe_label(raw, self.limit) if for_terminal else self.exact(raw)
 
 
+def path_column(title: str, path: Callable[[Mapping[str, Any]], str]) -> Column:
+    """Return a column of paths. On a terminal, those in the home folder begin with `~`."""
+    return Column(
+        title,
+        path,
+        short=lambda item: shorten_home(path(item)),
+        fit=ColumnFit.PATH,
+        exact=exact_path,
+    )
+
+
+def time_column(title: str, key: str) -> Column:
+    """Return a column of times. On a terminal, it says how long ago each one was."""
+    return Column(title, lambda item: item[key], short=lambda item: item[key] and age(item[key]))
+
+
 class TableGroup(Struct, frozen=True):
     """Items of a table below a heading, with a remark beside it."""
 
@@ -99,6 +116,17 @@ class CommandResult(Struct, frozen=True):
     revision: int | None = None
     warnings: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        response: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]] | None = None,
+        **extra: object,
+    ) -> CommandResult:
+        """Return the result of a response of the daemon, or these items in place of its own."""
+        shown = response["items"] if items is None else items
+        return cls(shown, response["revision"], response["warnings"], extra)
 
 
 class CommandOutput(TypedDict):
