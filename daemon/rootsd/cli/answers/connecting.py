@@ -214,7 +214,8 @@ class ClientConnector:
         members = _entry_members(client, asked.tools)
         entry = client.facts.form.entry((asked.rootsd, BRIDGE), members, asked.variables)
         if client.facts.only_printed:
-            self._refuse(client, wiring.settings, client.facts.only_printed, "", entry)
+            printed = WiringRefused(client.facts.only_printed)
+            self._refuse(client, wiring.settings, printed, entry)
             return
         try:
             tools = self._tools(client, wiring, asked.tools)
