@@ -134,7 +134,8 @@ async def use(person: Person, server: Server, kind: str) -> None:
     """Check that an approved folder is open at the first call, and that another one never is."""
     alpha, beta, gamma = (person.parent / name for name in ("alpha", "beta", "gamma"))
     only_alpha = server.takes is RootLimit.ONE or kind == "owning"
-    flags = (*server.flags, *AUTO) if kind == "owning" else server.flags
+    own = {"owning": AUTO, "silent": ("--stay",)}.get(kind, ())
+    flags = (*server.flags, *own)
     async with client_of(person, server.command(), flags=flags, kind=kind) as client:
         assert await server.is_open(client, alpha), "the first call of all"
         assert await server.is_open(client, beta) is not only_alpha

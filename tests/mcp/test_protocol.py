@@ -12,7 +12,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.mcp.responses import MAX_BATCH_MESSAGES
 from support.bridges import META_2026
 from support.list_roots_output import listed as listed_in
-from support.mcp_harness import FakeSource, connected, root
+from support.mcp_harness import FakeSource, Peer, connected, root
 
 API = root("/src/api", tags=("work",))
 META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}
@@ -430,3 +430,64 @@ async def test_no_depth_of_nesting_ends_the_connection(leaf: bytes, method: byte
             )
             assert (await peer.hear()).keys() >= {"jsonrpc", "id"}
         assert (await peer.ask("ping", id_="after"))["result"] == {}
+
+
+BETA = root("/src/beta")
+
+
+async def listed_names(peer: Peer) -> list[str]:
+    return [each["name"] for each in (await peer.ask("roots/list"))["result"]["roots"]]
+
+
+async def test_a_session_moves_to_the_workspace_of_another_root() -> None:
+    source = FakeSource(root("/src/api"), BETA, root("/src/beta/wt", of="/src/beta"))
+    async with connected(source) as peer:
+        scope = {"workspace": "/src/api"}
+        await peer.ask("rootsd/hello", {"version": 1, "scope": scope})
+        assert await listed_names(peer) == ["api"]
+        moved = await peer.ask("rootsd/move", {"folders": ["/src/beta/lib"]})
+        assert moved["result"]["outside"] == []
+        assert moved["result"]["start"]["anchor"] == "/src/beta"
+        assert await listed_names(peer) == ["beta", "wt"]
+        await peer.ask("rootsd/move", {"folders": ["/src/beta/wt", "/src/api"]})
+        assert await listed_names(peer) == ["api", "wt"]
+
+
+@pytest.mark.parametrize("folder", ["/src/new", "/src", "/"])
+async def test_a_move_to_a_folder_in_no_root_changes_nothing_and_proposes_it(folder: str) -> None:
+    source = FakeSource(root("/src/api"), BETA)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"workspace": "/src/api"}})
+        moved = await peer.ask("rootsd/move", {"folders": [folder]})
+        assert moved["result"] == {"outside": [folder], "start": None}
+        assert await listed_names(peer) == ["api"]
+    assert [path for path, *_ in source.requests] == [folder.encode()]
+
+
+async def test_a_move_without_folders_leads_back_to_the_start() -> None:
+    source = FakeSource(root("/src/api"), BETA)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"workspace": "/home"}})
+        assert await listed_names(peer) == ["api", "beta"], "no project contained /home"
+        await peer.ask("rootsd/move", {"folders": ["/src/api"]})
+        assert await listed_names(peer) == ["api"]
+        assert (await peer.ask("rootsd/move", {"folders": []}))["result"]["outside"] == []
+        assert await listed_names(peer) == ["api", "beta"]
+
+
+@pytest.mark.parametrize("scope", [{}, {"names": ["api"]}], ids=["all", "named"])
+async def test_a_move_never_changes_a_scope_without_a_folder(scope: dict[str, Any]) -> None:
+    source = FakeSource(root("/src/api"), BETA)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "scope": scope})
+        before = await listed_names(peer)
+        assert (await peer.ask("rootsd/move", {"folders": ["/src/beta"]}))["result"][
+            "start"
+        ] is None
+        assert await listed_names(peer) == before
+
+
+@pytest.mark.parametrize("params", [None, {}, {"folders": "x"}, {"folders": ["src"]}])
+async def test_an_invalid_move_is_an_error(params: object) -> None:
+    async with connected(FakeSource(API)) as peer:
+        assert (await peer.ask("rootsd/move", params))["error"]["code"] == -32602

@@ -47,13 +47,22 @@ TAKEN_AT_ONCE = 16 * 1024
 
 
 def root(
-    path: str, *, name: str = "", kind: ProjectKind = ProjectKind.GIT, tags: tuple[str, ...] = ()
+    path: str,
+    *,
+    name: str = "",
+    kind: ProjectKind = ProjectKind.GIT,
+    tags: tuple[str, ...] = (),
+    of: str | None = None,
 ) -> PublishedRoot:
-    """Return a root at `path`. Its default name is that of its folder."""
+    """Return a root at `path`. Its default name is that of its folder.
+
+    It is a worktree `of` another root, or none.
+    """
     if kind is ProjectKind.URI:
         return PublishedRoot(path.encode(), name, kind, Access.READ_WRITE, tags)
     label = name or path.rpartition("/")[2]
-    return PublishedRoot(path.encode(), label, kind, Access.READ_WRITE, tags)
+    main = None if of is None else of.encode()
+    return PublishedRoot(path.encode(), label, kind, Access.READ_WRITE, tags, main_checkout=main)
 
 
 class FakeRequestHandle:

@@ -11,7 +11,16 @@ from typing import Any
 
 import psutil
 
-from support.bridges import HANG_GUARD_S, Client, environment, request
+from support.bridges import (
+    HANG_GUARD_S,
+    INITIALIZE,
+    Client,
+    Message,
+    environment,
+    notice,
+    reply,
+    request,
+)
 
 SCRIPTED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("scripted_server.py")))
 
@@ -56,7 +65,30 @@ def started(line: list[str], *, cwd: Path | str = "/", **more: str) -> Iterator[
 
 
 class RunProxyClient(Client):
-    """The client's end of a run proxy, in the handshake era."""
+    """The client's end of a run proxy, in the handshake era.
+
+    It has the folders `opened`, and says so whenever it is asked.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(process)
+        self.opened: list[Path] = []
+
+    def answer(self) -> Message:
+        """Return the next answer, after answers to what the proxy asks meanwhile."""
+        while (message := super().answer()).get("method") == "roots/list":
+            self.tell(message["id"])
+        return message
+
+    def tell(self, question: object) -> None:
+        """Answer a question about the client's folders."""
+        roots = [{"uri": folder.as_uri(), "name": folder.name} for folder in self.opened]
+        self.say(reply(question, {"roots": roots}))
+
+    def shake_hands_with_roots(self) -> None:
+        """Complete the handshake of a client that has roots."""
+        self.ask(0, "initialize", {**INITIALIZE, "capabilities": {"roots": {}}})
+        self.say(notice("notifications/initialized"))
 
     def call(self, id_: object, name: str, value: object = None) -> Any:  # noqa: ANN401
         """Return the result of the server's tool. Notifications before it are ignored."""

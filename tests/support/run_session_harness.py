@@ -10,11 +10,13 @@ from typing import Any
 from rootsd.proxy.run.command import LaunchSpec, ServerCommand
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.place import SessionPlace
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.restart import RestartPolicy
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, RootsProvider
 from rootsd.proxy.run.session import RunSession
+from rootsd.wire.hello import MoveResult
 from rootsd.wire.roots_subscription import RootsUpdate
 from support.bridges import META_2026, Message, notice, reply, request
 
@@ -43,7 +45,12 @@ class FakeDisk:
 
 
 class SessionHarness:
-    """Both sides of a session, the daemon, and the clock. The server is already started."""
+    """Both sides of a session, the daemon, and the clock. The server is already started.
+
+    If it `follows` the session, that begins `here`.
+    """
+
+    follows = False
 
     def __init__(
         self,
@@ -63,11 +70,17 @@ class SessionHarness:
         self.is_daemon_there = True
         self.is_busy = False
         self.disk = disk or FakeDisk()
-        command = ServerCommand(words, (), NOWHERE.decode())
+        self.moves: list[tuple[str, ...]] = []
+        command = ServerCommand(words, (), NOWHERE.decode(), here if self.follows else None)
         provider = RootsProvider(RootsFilter(use, access, here), self.out, self.disk, empty_folder)
         self.restart_policy = RestartPolicy(command)
         self.session = RunSession(
-            provider, self.restart_policy, self.gate, self.out, StateSigner(b"a test")
+            provider,
+            self.restart_policy,
+            self.gate,
+            self.out,
+            StateSigner(b"a test"),
+            SessionPlace(provider, self.out, here) if self.follows else None,
         )
         self.session.roots_updated(RootsUpdate(approved, 0), self.now)
         self.launch: LaunchSpec = self.session.start()
@@ -156,10 +169,32 @@ class SessionHarness:
         self.wait(1.0)
         return paths(answer["result"])
 
+    def open(self, *folders: str) -> None:
+        """Answer all questions of the proxy as a client with these folders."""
+        for question in [each for each in self.to_client() if each.get("method") == "roots/list"]:
+            roots = [{"uri": f"file://{folder}"} for folder in folders]
+            self.client(reply(question["id"], {"roots": roots}))
+
     def _ask_daemon(self) -> None:
+        if self.out.move is not None and self.is_daemon_there:
+            self._move(self.out.move.folders)
+            self.out.move = None
         while self.out.roots_queries and self.is_daemon_there:
             self.out.roots_queries -= 1
             self.session.roots_updated(RootsUpdate(self.approved, 1), self.now)
+
+    def _move(self, folders: tuple[str, ...]) -> None:
+        """Answer as a daemon whose scopes hold all roots."""
+        self.moves.append(folders)
+        known = [root.text for root in self.approved]
+        outside = [each for each in folders if not each.startswith(tuple(known))]
+        self.session.moved(MoveResult(tuple(outside)), self.now)
+
+
+class FollowingHarness(SessionHarness):
+    """A session whose server moves with it."""
+
+    follows = True
 
 
 def messages(data: bytes) -> list[Message]:

@@ -89,6 +89,8 @@ class RootsFollower:
 
     def __init__(self, wardens: WardenRegistry, scope: Scope, sessions: frozenset[str]) -> None:
         self._wardens = wardens
+        self.first_scope = scope
+        """The scope that the follower asked for when it began."""
         self._scope = replace(scope, sessions=sessions)
         self._own_sessions = sessions
         self._other_sessions = set[str]()
@@ -99,13 +101,23 @@ class RootsFollower:
         self._seen: tuple[object, object] = (None, None)  # the catalog and the focus
         self._looked_in: object = None  # the catalog whose sessions were looked up
         self._progress = ChangeSignal()
+        self._send_roots: SendNotification | None = None
+
+    async def move(self, scope: Scope) -> None:
+        """Send the roots of another scope from now on, and return when they are sent."""
+        self._set_scope(replace(scope, sessions=self._scope.sessions))
+        if self._send_roots is not None:
+            await self._send_change(self._send_roots)
+
+    def _set_scope(self, scope: Scope) -> None:
+        self._scope = scope
 
     async def send_updates(self, send: SendNotification) -> None:
         """Send all roots, and then each change, for as long as the connection lives.
 
         If the follower reads slowly, the next message combines all changes that it has missed.
         """
-        ledger = self._wardens.ledger
+        ledger, self._send_roots = self._wardens.ledger, send
         await self._find_sessions_inside()
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow_sessions, send)
@@ -241,6 +253,10 @@ class ConnectedWarden(RootsFollower):
         if told is not None and self._session is not None:
             self._session.roots_reported(told[0], tuple(map(safe_label, told[1])))
 
+    def _set_scope(self, scope: Scope) -> None:
+        super()._set_scope(scope)
+        self.entry["scope"] = [safe_label(word, limit=None) for word in describe_scope(scope)]
+
     async def give(self, files: GivenFiles) -> list[str]:
         """Show files to the program. Return why it does not see each one; empty if it does.
 
@@ -271,10 +287,10 @@ class ConnectedWarden(RootsFollower):
         focus = self._wardens.ledger.focus
         scope = apply_focus(self._scope, focus, self._focus)
         if not scope.is_full:
-            self._scope = replace(scope, names=scope.names | {*names})
-            self.entry["scope"] = [
-                safe_label(word, limit=None) for word in describe_scope(self._scope)
-            ]
+            scope = replace(scope, names=scope.names | {*names})
+            first = self.first_scope
+            self.first_scope = replace(scope, folder=first.folder, start=first.start)
+            self._set_scope(scope)
         more = WidenedScope(tuple(sorted(self._scope.names)), tuple(sorted(self._scope.tags)))
         try:
             if self._send is not None:

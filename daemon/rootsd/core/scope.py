@@ -56,11 +56,14 @@ class SessionStart(Struct, frozen=True):
 
     `anchor` is the project that contained the working directory: the innermost root, or else the
     innermost known project, or None. `approvals` is the number of the newest approval by a person
-    at that time.
+    at that time. `added` are the roots that contain the other folders of the session.
+
+    A session that moves has the start of one that begins at its new place.
     """
 
     anchor: bytes | None = None
     approvals: int = 0
+    added: tuple[bytes, ...] = ()
 
 
 NO_SESSION_START = SessionStart()
@@ -166,9 +169,10 @@ def _selected_by_folder(published: PublishedSet, scope: Scope) -> frozenset[byte
         # now. With an inner one, removing that root would lead to a larger root.
         containing = [root.path for root in _roots_containing(published, folder)]
         return frozenset(containing[:1])
+    added = frozenset(root.path for root in published.roots if root.path in scope.start.added)
     if scope.extent is ScopeExtent.ROOT:
-        return frozenset(root.path for root in published.roots if root.path == anchor)
-    return _workspace(published, anchor, scope.start.approvals)
+        return added | frozenset(root.path for root in published.roots if root.path == anchor)
+    return added | _workspace(published, anchor, scope.start.approvals)
 
 
 def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozenset[bytes]:

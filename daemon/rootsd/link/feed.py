@@ -14,19 +14,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.core.record import to_json
 from rootsd.link import rpc
 from rootsd.link.connect import CONNECT_TIMEOUT_S
 from rootsd.link.daemon_link import DaemonLink
 from rootsd.wire.feed import (
     FOLLOW_ID,
     FOLLOW_METHOD,
+    MOVE_ID_PREFIX,
+    MOVE_METHOD,
     Away,
     Connected,
     FeedEvent,
     FeedReader,
+    Moved,
     Widened,
     WidenedScope,
 )
+from rootsd.wire.hello import MoveResult, SessionFolders
 from rootsd.wire.jsonrpc import Request, encode
 
 _ANSWER_TIMEOUT_S = 10.0
@@ -51,6 +56,7 @@ class Feed:
         self._events: list[FeedEvent] = []
         self._answer_due = math.inf
         self._ids = FOLLOW_ID
+        self._move: tuple[str, SessionFolders] | None = None  # without an answer yet
         self.link.policy.begin(time.monotonic())
 
     @property
@@ -96,6 +102,14 @@ class Feed:
         if self.link.connection is not None:
             self._ids += 1
             self.link.outgoing += encode(Request(self._ids, method, dict(params)))
+            self.link.send()
+
+    def move(self, folders: SessionFolders) -> None:
+        """Say where the session works now. `Moved` follows, if no other move comes first."""
+        self._ids += 1
+        self._move = id_, _ = f"{MOVE_ID_PREFIX}{self._ids}", folders
+        if self.link.connection is not None:
+            self.link.outgoing += encode(Request(id_, MOVE_METHOD, to_json(folders)))
             self.link.send()
 
     def give_back(self, events: Iterable[FeedEvent]) -> None:
@@ -175,6 +189,15 @@ class Feed:
             if event.result.get("start") is not None:
                 hello = {**self.params["hello"], "start": event.result["start"]}
                 self.params["hello"] = hello
+            if self._move is not None:
+                self.move(self._move[1])
+        if isinstance(event, Moved):
+            if self._move is None or self._move[0] != event.id:
+                return
+            self._move = None
+            if isinstance(event.outcome, MoveResult) and event.outcome.start is not None:
+                start = to_json(event.outcome.start)
+                self.params["hello"] = {**self.params["hello"], "start": start}
         self._events.append(event)
 
     def _keep_widened(self, more: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.link.connect import connect_to_daemon
 from rootsd.link.daemon_link import DaemonLink
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wire.hello import Hello, encode_proposed_folder
+from rootsd.wire.hello import Hello, MoveResult, SessionFolders, encode_proposed_folder
 from rootsd.wire.jsonrpc import LineReader, encode
 from rootsd.wire.roots_subscription import Root, RootsSubscription, RootsUpdate
 
@@ -32,7 +32,8 @@ class RootsFeed(Generic[Root]):
 
     `read` reads an answer of the daemon; see RootsSubscription. `on_roots` is called with each
     update, and `on_error` with the reason why no roots are known. `on_outdated` is called when the
-    last update may no longer be true; the next update follows within a bounded time.
+    last update may no longer be true; the next update follows within a bounded time. `on_moved`
+    is called with the outcome of each move, before the update that follows it.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class RootsFeed(Generic[Root]):
         on_roots: Callable[[RootsUpdate[Root]], None],
         on_error: Callable[[RootsdError], None],
         on_outdated: Callable[[], None] | None = None,
+        on_moved: Callable[[MoveResult | RootsdError], None] | None = None,
     ) -> None:
         self._subscription = RootsSubscription(greeting, read)
         self._on_roots = on_roots
         self._on_error = on_error
         self._on_outdated = on_outdated
+        self._on_moved = on_moved
         connect = partial(connect_to_daemon, _CONNECT_TIMEOUT_S)
         self.link = DaemonLink(self._connected, self._unreachable, connect)
         self._lines = LineReader(_MAX_RESPONSE_BYTES)
@@ -112,6 +115,12 @@ class RootsFeed(Generic[Root]):
         """Tell the daemon about a folder that is not approved, so that the user can decide."""
         if self.link.connection is not None:
             self._send(encode(encode_proposed_folder(path)))
+
+    def move(self, folders: SessionFolders) -> None:
+        """Tell the daemon where the session works now. `on_moved` gets the outcome."""
+        line = self._subscription.move(folders)
+        if self.link.connection is not None:
+            self._send(line)
 
     def close(self) -> None:
         """Hang up."""
@@ -187,7 +196,10 @@ class RootsFeed(Generic[Root]):
         self._check_outdated()
         if answer:
             self._send(answer)
-        if update is not None:
+        if isinstance(update, MoveResult | RootsdError):
+            if self._on_moved is not None:
+                self._on_moved(update)
+        elif update is not None:
             self._response_due = math.inf
             self._is_hung = False
             self._update(update)

@@ -17,9 +17,9 @@ from mcp import MCPError
 from mcp.server import Server
 
 from rootsd import __version__
-from rootsd.core.errors import Busy
+from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.record import to_json
+from rootsd.core.record import BadRecord, from_json, to_json
 from rootsd.mcp.responses import (
     MAX_BATCH_MESSAGES,
     AwaitTurn,
@@ -41,7 +41,7 @@ from rootsd.wire.jsonrpc import (
     Response,
 )
 from rootsd.wire.requested_scope import RequestedScope
-from rootsd.wire.scope import resolve_scope, resume_state
+from rootsd.wire.scope import move_scope, resolve_scope, resume_state
 
 _DRAIN_S = 5.0
 
@@ -118,6 +118,8 @@ class ProtocolRouter:
         match request.method:
             case hello.HELLO_METHOD:
                 await self._responses.answer(await self._answer_hello(request), batch)
+            case hello.MOVE_METHOD:
+                await self._responses.answer(await self._answer_move(request), batch)
             case "roots/list":
                 await self._responses.answer(await self._list_roots(request), batch)
             case _:
@@ -144,6 +146,32 @@ class ProtocolRouter:
             start = resume_state(scope)
         self._learn_name(greeting.client)
         result = hello.HelloResult(rootsd=__version__, start=start)
+        return Response(request.id, to_json(result))
+
+    async def _answer_move(self, request: Request) -> Response | ErrorResponse:
+        source = self._view.source
+        try:
+            folders = from_json(hello.SessionFolders, request.params).folders
+            moved = await move_scope(
+                self._view.first_scope,
+                folders,
+                source.canonical,
+                source.session_start,
+                source.current,
+            )
+        except (BadRecord, ValueError) as error:
+            data = {"reason": str(error)}
+            reason = "this move cannot be used"
+            return ErrorResponse(request.id, jsonrpc.INVALID_PARAMS, reason, data)
+        except RootsdError as error:
+            data = {"reason": error.code.value, "remedy": error.remedy}
+            return ErrorResponse(request.id, jsonrpc.INTERNAL_ERROR, error.message, data)
+        for folder in moved.outside:
+            await _propose_folder(folder, self._view)
+        if moved.scope is None:
+            return Response(request.id, to_json(hello.MoveResult(moved.outside)))
+        self._view.move(moved.scope)
+        result = hello.MoveResult(moved.outside, resume_state(moved.scope))
         return Response(request.id, to_json(result))
 
     async def _list_roots(self, request: Request) -> Response | ErrorResponse:

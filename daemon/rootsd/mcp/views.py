@@ -63,6 +63,8 @@ class ConnectionView(Struct):
     waiting: int = 0
     initial_focus: Focus = NO_FOCUS
     start: SessionStart = NO_SESSION_START
+    first_scope: Scope = FULL_SCOPE
+    """The scope that the connection asked for when it began."""
     _scope: Scope = FULL_SCOPE
     _first: PublishedSet | None = None
     """Behind a wall, the set when the connection began, until the first tool result."""
@@ -80,6 +82,11 @@ class ConnectionView(Struct):
 
     def narrow(self, scope: Scope) -> None:
         """Show only roots in `scope` from now on. Call this before the first answer."""
+        self.first_scope = scope
+        self.move(scope)
+
+    def move(self, scope: Scope) -> None:
+        """Show only roots in `scope` from now on, because the session has moved."""
         self._scope = _interned(scope)
         self.observer.scoped(self._scope)
 

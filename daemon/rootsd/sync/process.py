@@ -37,7 +37,16 @@ from rootsd.sync.record import GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, Wanted
 from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
-from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, FeedEvent, Given
+from rootsd.wire.feed import (
+    FEED_VERSION,
+    Away,
+    BadFeed,
+    Changed,
+    Connected,
+    FeedEvent,
+    Given,
+    Moved,
+)
 from rootsd.wire.follow import FeedPart
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import ControlRequest, encode_request
@@ -367,7 +376,7 @@ class _Following:
                 self._is_hidden = False
             case Changed():
                 self.lost_at = None
-            case Given():
+            case Given() | Moved():
                 pass  # this is for walls
             case Away(why):
                 self._lose(why)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
+from rootsd.wire.hello import MoveResult, read_move
 from rootsd.wire.jsonrpc import (
     ErrorResponse,
     LineReader,
@@ -39,6 +40,9 @@ GIVE_METHOD = "give"
 """The notification with `GivenFiles`, for a program behind the wall."""
 WIDEN_METHOD = "widen"
 """The notification with a `WidenedScope`, for a program behind the wall."""
+MOVE_METHOD = "move"
+"""The request with `SessionFolders`, after which the roots are those of another place."""
+MOVE_ID_PREFIX = "move-"
 MAX_FEED_LINE_BYTES = 1 << 28
 
 _RESTART = "rootsd down && rootsd up"
@@ -116,7 +120,14 @@ class Away(NamedTuple):
     why: RootsdError
 
 
-FeedEvent = Connected | Changed | Given | Away
+class Moved(NamedTuple):
+    """The daemon has answered the request `id` to move. Its roots were sent before."""
+
+    id: str
+    outcome: MoveResult | RootsdError
+
+
+FeedEvent = Connected | Changed | Given | Moved | Away
 
 
 class FeedReader:
@@ -128,32 +139,40 @@ class FeedReader:
         self._lines = LineReader(MAX_FEED_LINE_BYTES)
         self._awaited = 0
 
-    def read(self, data: bytes) -> Iterator[Connected | Changed | Given | Widened]:
+    def read(self, data: bytes) -> Iterator[Connected | Changed | Given | Moved | Widened]:
         """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
         self._lines.feed(data)
         try:
             while (line := self._lines.pop()) is not None:
                 match parse(line):
-                    case Notification(method, dict() as change) if method == CHANGE_METHOD:
-                        if not self.is_answered or change.get("number") != self._awaited:
-                            raise BadFeed("the daemon left out a change", _RESTART)
-                        self._awaited += 1
-                        yield Changed(change)
-                    case Notification(method, dict() as files) if method == GIVE_METHOD:
-                        yield Given(files)
-                    case Notification(method, dict() as scope) if method == WIDEN_METHOD:
-                        yield Widened(scope)
+                    case Notification(method, dict() as params):
+                        yield from self._told(method, params)
                     case Response(id_, dict() as result) if id_ == FOLLOW_ID:
                         self.is_answered = True
                         yield Connected(result)
                     case ErrorResponse(id_) as answer if id_ == FOLLOW_ID:
                         raise _error_in(answer)
+                    case (Response(str() as id_) | ErrorResponse(str() as id_)) as answer if (
+                        id_.startswith(MOVE_ID_PREFIX)
+                    ):
+                        yield Moved(id_, read_move(answer))
                     case Notification() | Response() | ErrorResponse():
                         pass  # it answers another request, or comes from a newer daemon
                     case _:
                         raise BadFeed("the daemon does not answer as expected", _RESTART)
         except LineTooLong as error:
             raise BadFeed("the daemon sent a message that is too long", _RESTART) from error
+
+    def _told(self, method: str, params: dict[str, Any]) -> Iterator[Changed | Given | Widened]:
+        if method == CHANGE_METHOD:
+            if not self.is_answered or params.get("number") != self._awaited:
+                raise BadFeed("the daemon left out a change", _RESTART)
+            self._awaited += 1
+            yield Changed(params)
+        elif method == GIVE_METHOD:
+            yield Given(params)
+        elif method == WIDEN_METHOD:
+            yield Widened(params)
 
 
 def refuse_other_version(version: int) -> None:

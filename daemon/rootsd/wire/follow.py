@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple, TypedDict
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.wire.daemon import SessionItem
-from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
-from rootsd.wire.hello import ResumeState
+from rootsd.wire.feed import FOLLOW_METHOD, MOVE_METHOD, RootsChange
+from rootsd.wire.hello import MoveResult, ResumeState
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest
 from rootsd.wire.wall import ConfinedProgramItem, WallProgram
@@ -116,6 +116,18 @@ class FollowRequest(ControlRequest, frozen=True):
     hello: dict[str, Any] | None = None
     wall: WallProgram | None = None
     use: WallUse = WallUse.PROGRAM
+
+
+class MoveRequest(ControlRequest, frozen=True):
+    """Say where the session of this connection's follower works now: `MoveResult`.
+
+    The roots of the new place are sent before the answer. See `rootsd/move`.
+    """
+
+    method: ClassVar[str] = MOVE_METHOD
+    result: ClassVar[type] = MoveResult
+
+    folders: tuple[str, ...]
 
 
 class SessionRoots(NamedTuple):

@@ -17,7 +17,15 @@ from typing import Any, NamedTuple, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.record import BadRecord, from_json, to_json
-from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notification, Params, Request
+from rootsd.wire.jsonrpc import (
+    METHOD_NOT_FOUND,
+    ErrorResponse,
+    Id,
+    Notification,
+    Params,
+    Request,
+    Response,
+)
 from rootsd.wire.requested_scope import RequestedScope
 
 HELLO_METHOD = "rootsd/hello"
@@ -29,6 +37,8 @@ PROPOSED_FOLDER_METHOD = "rootsd/proposed"
 """The notification with which a run proxy proposes a folder that its client has open but that is
 not approved. It is not a root request: no session waits for an answer.
 """
+MOVE_METHOD = "rootsd/move"
+"""The request with which a bridge or run proxy says where its session works now."""
 HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
@@ -42,6 +52,8 @@ class ResumeState(NamedTuple):
     """The path of the project that contained the working directory, or null."""
     approvals: int
     """The number of the newest approval at that time."""
+    added: tuple[str, ...] = ()
+    """The paths of the roots that contain the other folders of the session."""
 
 
 class Hello(NamedTuple):
@@ -69,6 +81,26 @@ class HelloResult(NamedTuple):
     start: ResumeState | None = None
     """What to send on the next connection of the session. Null for a session without a working
     directory.
+    """
+
+
+class SessionFolders(NamedTuple):
+    """Where a session works now."""
+
+    folders: tuple[str, ...]
+    """Absolute paths. The first one is its working folder; the others were added to it. None: it
+    is back where it began.
+    """
+
+
+class MoveResult(NamedTuple):
+    """The answer to a move. The session moves only if its working folder is in a root."""
+
+    outside: tuple[str, ...] = ()
+    """The folders that lie in no root of the published set."""
+    start: ResumeState | None = None
+    """What to send on the next connection of the session. Null if it has not moved, or has no
+    working directory in its scope.
     """
 
 
@@ -163,6 +195,21 @@ def decode_hello(params: Params) -> Hello:
     if "version" not in params or hello.version < 1:
         raise BadHello("version is a number from 1")
     return hello._replace(client=hello.client[:_CLIENT_LIMIT])
+
+
+def encode_move(folders: SessionFolders, id_: Id) -> Request:
+    """Return the request that says where a session works now."""
+    return Request(id_, MOVE_METHOD, to_json(folders))
+
+
+def read_move(answer: Response | ErrorResponse) -> MoveResult | RootsdError:
+    """Return the outcome in a daemon's answer to a move, or why it cannot be known."""
+    if isinstance(answer, ErrorResponse):
+        return RootsdError(f"rootsd does not know this place: {answer.message}", "rootsd status")
+    try:
+        return from_json(MoveResult, answer.result)
+    except BadRecord as error:
+        return RootsdError(f"the daemon's answer is not valid: {error}", "rootsd up")
 
 
 def scope_refusal(response: ErrorResponse) -> ScopeRefused:

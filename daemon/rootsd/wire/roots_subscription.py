@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from rootsd.core.errors import RootsdError
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 from rootsd.wire.mcp_messages import ROOTS_CHANGED
@@ -57,6 +58,7 @@ class RootsSubscription(Generic[Root]):
         self._has_roots = False
         self._current_from_id = _HELLO  # responses to older queries are outdated
         self._queries: deque[tuple[int, int]] = deque()
+        self._move: tuple[int, hello.SessionFolders] | None = None  # without an answer yet
         self._unsent_requests = 0
         self._report: bytes = b""
 
@@ -65,9 +67,15 @@ class RootsSubscription(Generic[Root]):
         self.useful = False
         self._queries.clear()
         requests, self._unsent_requests = self._unsent_requests, 0
+        move = b"" if self._move is None else self.move(self._move[1])
         query = self._query(requests)
         self._current_from_id = self._ids
-        return encode(hello.encode_hello(self._greeting, _HELLO)) + query + self._report
+        return encode(hello.encode_hello(self._greeting, _HELLO)) + move + query + self._report
+
+    def move(self, folders: hello.SessionFolders) -> bytes:
+        """Return what tells the daemon where the session works now. A later move replaces it."""
+        self._move = id_, _ = self._next_id(), folders
+        return encode(hello.encode_move(folders, id_))
 
     def query(self) -> bytes:
         """Return a query for the roots of this moment."""
@@ -104,8 +112,11 @@ class RootsSubscription(Generic[Root]):
         self._report = encode(hello.encode_reported_roots(names))
         return self._report
 
-    def take(self, line: bytes) -> tuple[RootsUpdate[Root] | None, bytes]:
-        """Return the update in a line of the daemon, if any, and what to send to the daemon.
+    def take(
+        self, line: bytes
+    ) -> tuple[RootsUpdate[Root] | hello.MoveResult | RootsdError | None, bytes]:
+        """Return the update or the outcome of a move in a line of the daemon, if any, and what to
+        send to the daemon.
 
         Raise hello.ScopeRefused if the daemon would return more roots than the scope allows.
         """
@@ -117,9 +128,15 @@ class RootsSubscription(Generic[Root]):
                 elif self._greeting.scope.narrows:
                     raise hello.scope_refusal(answer)
             case Notification(method) if method == ROOTS_CHANGED:
-                query = self._query(0)
-                self.is_outdated, self._current_from_id = self._has_roots, self._ids
-                return None, query
+                return None, self._query_again()
+            case (Response(id_) | ErrorResponse(id_)) as answer if (
+                self._move is not None and id_ == self._move[0]
+            ):
+                self._move = None
+                moved = hello.read_move(answer)
+                if isinstance(moved, hello.MoveResult) and moved.start is not None:
+                    self._greeting = self._greeting._replace(start=moved.start)
+                return moved, self._query_again()
             case (Response(id_) | ErrorResponse(id_)) as answer if (
                 self._queries and id_ == self._queries[0][0]
             ):
@@ -134,6 +151,11 @@ class RootsSubscription(Generic[Root]):
             case _:
                 pass
         return None, b""
+
+    def _query_again(self) -> bytes:
+        query = self._query(0)
+        self.is_outdated, self._current_from_id = self._has_roots, self._ids
+        return query
 
     def _query(self, requests: int) -> bytes:
         id_ = self._next_id()

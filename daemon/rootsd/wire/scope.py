@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from rootsd.core.labels import text_of_label
+from rootsd.core.model import PublishedSet
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter
+from rootsd.core.scope import (
+    FocusUse,
+    Scope,
+    ScopeExtent,
+    SessionStart,
+    UriFilter,
+    root_containing,
+)
 from rootsd.wire.hello import Hello, ResumeState
 
 
@@ -43,8 +52,45 @@ async def resolve_scope(
     else:
         text = hello.start.anchor
         anchor = None if text is None else parse_absolute("anchor", text)
-        start = SessionStart(anchor, hello.start.approvals)
+        added = tuple(parse_absolute("added", path) for path in hello.start.added)
+        start = SessionStart(anchor, hello.start.approvals, added)
     return replace(scope, folder=found, extent=extent, start=start)
+
+
+class SessionMove(NamedTuple):
+    """A session's scope after a move, or None if it stays, and its folders that are in no root."""
+
+    scope: Scope | None
+    outside: tuple[str, ...]
+
+
+async def move_scope(
+    first: Scope,
+    folders: Sequence[str],
+    canonical: Callable[[bytes], Awaitable[bytes]],
+    session_start: Callable[[bytes], Awaitable[SessionStart]],
+    current: Callable[[], Awaitable[PublishedSet]],
+) -> SessionMove:
+    """Return the scope of a session that began with `first` and works in `folders` now.
+
+    A move never widens: the working folder must be in a root of the set that `current` verifies.
+    Without folders, the session is back where it began. A scope without a working directory stays
+    as it is. For the other arguments, see `resolve_scope`.
+    """
+    if not folders:
+        return SessionMove(first, ())
+    found = [await canonical(parse_absolute("folder", folder)) for folder in folders]
+    starts = [await session_start(folder) for folder in found]
+    published = await current()
+    roots = [root_containing(published, folder) for folder in found]
+    outside = tuple(text for text, root in zip(folders, roots, strict=True) if root is None)
+    if roots[0] is None:
+        return SessionMove(None, outside)
+    if first.folder is None:
+        return SessionMove(first, outside)
+    added = tuple(dict.fromkeys(root.path for root in roots[1:] if root is not None))
+    start = SessionStart(roots[0].path, starts[0].approvals, added)
+    return SessionMove(replace(first, folder=found[0], start=start), outside)
 
 
 def resume_state(scope: Scope) -> ResumeState | None:
@@ -52,7 +98,8 @@ def resume_state(scope: Scope) -> ResumeState | None:
     if scope.folder is None:
         return None
     anchor = scope.start.anchor
-    return ResumeState(None if anchor is None else text_of(anchor), scope.start.approvals)
+    added = tuple(map(text_of, scope.start.added))
+    return ResumeState(None if anchor is None else text_of(anchor), scope.start.approvals, added)
 
 
 def parse_absolute(field: str, path: str) -> bytes:

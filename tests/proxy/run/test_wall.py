@@ -19,7 +19,7 @@ from rootsd.cli.answers.control_client import call
 from rootsd.wire.daemon import SessionsQuery, SessionView
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery
-from support.bridges import INITIALIZE, notice, reply
+from support.bridges import notice
 from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.polling import until
@@ -132,14 +132,9 @@ def test_the_server_is_a_session_and_a_folder_that_its_client_has_open_is_propos
     person: Person,
 ) -> None:
     """All over the one connection that its wall has, which protects what git obeys."""
-    declared = {**INITIALIZE, "capabilities": {"roots": {}}}
-    opened = [{"uri": (person.parent / "beta").as_uri(), "name": "beta"}]
     with started(line("--confine"), HOME=str(person.home)) as client:
-        assert client.ask(0, "initialize", declared)["id"] == 0
-        client.say(notice("notifications/initialized"))
-        while (question := client.hear()).get("method") != "roots/list":
-            pass
-        client.say(reply(question["id"], {"roots": opened}))
+        client.opened = [person.parent / "beta"]
+        client.shake_hands_with_roots()
         assert read(client, 1, person.parent / "alpha" / "NOTE")[0] == "alpha"
         until(lambda: any(item["note"] for item in call(ProjectsQuery("/"))["items"]))
         (session,) = call(SessionsQuery())["items"]

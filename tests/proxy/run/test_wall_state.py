@@ -180,6 +180,7 @@ class PlayedWall:
         warden, self.warden = socket.socketpair()
         self._offered: socket.socket | None
         self.states: list[WallState] = []
+        self.moves: list[object] = []
         self.answered = 0
         # The process that is ended when the warden is lost.
         self.pid = os.posix_spawn("/bin/sleep", ["sleep", "infinity"], {})
@@ -207,7 +208,7 @@ class PlayedWall:
                 cast("PushRelay", NoRelay()),
             )
         )
-        self.wall.start(self._changed)
+        self.wall.start(self._changed, self.moves.append)
         self.roots = {root.path: root for root in view}
         self._thread = threading.Thread(target=self._apply_orders)
         self._thread.start()

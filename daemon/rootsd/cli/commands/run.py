@@ -30,10 +30,10 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
 @click.option(
     "--only",
     multiple=True,
-    metavar="NAME|tag:T|focus|cwd",
+    metavar="NAME|tag:T|focus|cwd[/SUB]",
     shell_complete=completion.scopes,
     help="give the server only these roots: by name, by tag, with the tag of the focus, or the one"
-    " that holds the working directory",
+    " that holds the working directory; cwd/SUB gives only the folder SUB in that directory",
 )
 @click.option(
     "--workspace",
@@ -63,6 +63,12 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
     help="start the server in this working directory, even if it lies in no root; otherwise it"
     " then starts in an empty folder",
 )
+@click.option(
+    "--stay",
+    is_flag=True,
+    help="keep the roots of the folder where the session began; otherwise the server moves with"
+    " the agent",
+)
 @click.option("--name", metavar="NAME", help="the name of this server in rootsd sessions")
 @click.option(
     "--confine",
@@ -91,6 +97,11 @@ def command(invocation: Invocation, /, **_: object) -> int:
     while the session runs. In a project that is not approved, the workspace is empty until you
     approve something. Outside all projects (in your home folder, for example), the workspace is
     every approved root.
+
+    The server moves with the agent. When the agent enters a worktree or another project, the next
+    call finds the server there. The new folder must be approved, or be a worktree of an approved
+    project. Otherwise the call fails, and the folder becomes pending. A server stays with the
+    roots that --only names.
 
     With --confine, the kernel hides all your files except these roots from the server, as with
     rootsd confine. If config.toml has default = true in [confine], this needs no flag;

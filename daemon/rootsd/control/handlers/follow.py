@@ -45,14 +45,15 @@ from rootsd.wire.follow import (
     FollowedProject,
     FollowRequest,
     FollowResult,
+    MoveRequest,
     ProjectGroup,
     ScreenChange,
     SessionRoots,
     SessionRootsQuery,
 )
-from rootsd.wire.hello import Hello, decode_hello
+from rootsd.wire.hello import Hello, MoveResult, decode_hello
 from rootsd.wire.request import BadRequest
-from rootsd.wire.scope import resolve_scope, resume_state
+from rootsd.wire.scope import move_scope, resolve_scope, resume_state
 from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
 
 
@@ -62,12 +63,13 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return (
         Route(FollowRequest, handlers.follow, lambda _: None),
         Route(ReportConfinedRequest, handlers.report, lambda _: None),
+        Route(MoveRequest, handlers.move, lambda _: None),
         query_route(SessionRootsQuery, handlers.session_roots),
     )
 
 
 class FollowHandlers(Handlers):
-    """Handles `FollowRequest`, `ReportConfinedRequest`, and `SessionRootsQuery`."""
+    """Handles the requests of followers, and `SessionRootsQuery`."""
 
     async def follow(self, request: FollowRequest, call: RequestContext) -> Result:
         """Begin a subscription.
@@ -128,6 +130,29 @@ class FollowHandlers(Handlers):
         warden.report(request)
         await warden.propose(request.opened)
         return {}
+
+    async def move(self, request: MoveRequest, call: RequestContext) -> Result:
+        """Send the roots of the place where the session works now. Raises BadRequest."""
+        follower = call.connection.subscription
+        if not isinstance(follower, RootsFollower):
+            raise BadRequest("this connection follows no roots")
+        wall = self.services.wall
+        try:
+            moved = await move_scope(
+                follower.first_scope,
+                request.folders,
+                wall.canonical,
+                wall.session_start,
+                self.ledger.current,
+            )
+        except ValueError as error:
+            raise BadRequest(f"this move cannot be used: {error}") from error
+        if isinstance(follower, ConnectedWarden):
+            await follower.propose(moved.outside)
+        if moved.scope is None:
+            return to_json(MoveResult(moved.outside))
+        await follower.move(moved.scope)
+        return to_json(MoveResult(moved.outside, resume_state(moved.scope)))
 
     async def session_roots(self, query: SessionRootsQuery) -> Result:
         """Return the roots of a session or a confined program, as they were sent to it."""

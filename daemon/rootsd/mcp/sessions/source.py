@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -19,6 +20,8 @@ from rootsd.state.ledger import Ledger
 # for each other, but not the daemon.
 _MAX_PATH_THREADS = 8
 _SCAN_TIMEOUT_S = 5.0
+_NEW_PROJECT_S = 0.5
+"""How long to wait until a folder that has `.git` becomes a known project."""
 # All verifications wait in one queue of the scheduler, because each is for many clients.
 _EVERY_CALLER = 0
 
@@ -105,7 +108,14 @@ class LedgerRootsSource(Struct, frozen=True):
         Shortly after the daemon's start, a project may not be known yet, so this waits for the
         scan. If the scan takes too long, the folder itself counts as the project. The session then
         gets no roots until the user approves that folder.
+
+        An agent may also have made a worktree a moment ago. It is inside its checkout, so this
+        waits until it is known, but not long.
         """
+        if folder not in self.ledger.catalog.projects and await self._is_repository(folder):
+            with anyio.move_on_after(_NEW_PROJECT_S):
+                while folder not in (catalog := self.ledger.catalog).projects:
+                    await self.ledger.wait_for_change(catalog)
         start = session_start_in(self.ledger.catalog, folder)
         if start.anchor is None:
             with anyio.move_on_after(_SCAN_TIMEOUT_S) as timeout:
@@ -114,6 +124,14 @@ class LedgerRootsSource(Struct, frozen=True):
             if start.anchor is None and timeout.cancelled_caught:
                 start = replace(start, anchor=folder)
         return start
+
+    async def _is_repository(self, folder: bytes) -> bool:
+        return await to_thread.run_sync(
+            os.path.lexists,
+            os.path.join(folder, b".git"),
+            abandon_on_cancel=True,
+            limiter=self.path_threads,
+        )
 
     def known_session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session that begins in `folder`, without waiting for a scan.

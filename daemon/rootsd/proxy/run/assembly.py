@@ -14,6 +14,7 @@ from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.loop import RunProxy
 from rootsd.proxy.run.options import ConfinePolicy, RunOptions
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.place import SessionPlace
 from rootsd.proxy.run.process import ServerProcess
 from rootsd.proxy.run.readiness import ReadinessGate
 from rootsd.proxy.run.restart import RestartPolicy
@@ -115,12 +116,14 @@ def _parts(
 ) -> _Parts:
     out = Outbox()
     roots_filter = RootsFilter(options.client_roots, options.access, _working_directory())
-    provider = RootsProvider(roots_filter, out, folder_check, empty_folder)
+    below = None if options.subfolder is None else os.fsencode(options.subfolder)
+    provider = RootsProvider(roots_filter, out, folder_check, empty_folder, below)
     profiles = ServerProfileFile(find_runtime_dir().path, options.words)
     gate = ReadinessGate(profiles.load(), profiles.save)
     restart_policy = RestartPolicy(command)
     signer = StateSigner(os.urandom(_KEY_BYTES))
-    session = RunSession(provider, restart_policy, gate, out, signer)
+    place = SessionPlace(provider, out, _working_directory()) if options.follows else None
+    session = RunSession(provider, restart_policy, gate, out, signer, place)
     greeting = Hello(client=options.name or server_name(options.words), scope=scope)
     return _Parts(out, restart_policy, session, greeting)
 

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rootsd.core.launchers import launched_word
-from rootsd.core.paths import contains
+from rootsd.core.paths import contains, text_of
 
 if TYPE_CHECKING:  # a start should not wait for the modules that it would load
     from rootsd.proxy.run.roots import RootFolder
@@ -112,7 +112,7 @@ class ServerCommand:
         self._words = tuple(words)
         self._environment = tuple(environment)
         self._empty_folder = empty_folder
-        self._here = here
+        self._start = self._here = here
         for word in self._words:
             _check(word, may_be_flag=_flag_of(word) is not None)
         for _, value in self._environment:
@@ -126,6 +126,14 @@ class ServerCommand:
         """Whether the server cannot start before the roots are known."""
         return self.names_roots or self._here not in (None, NOT_IN_A_ROOT)
 
+    def move_to(self, place: bytes | None) -> None:
+        """Let later servers start at `place`, where the session works now.
+
+        That is for servers that started in the working directory because it was in a root.
+        """
+        if self._start not in (None, NOT_IN_A_ROOT):
+            self._here = place
+
     def launch(self, folders: Sequence[RootFolder]) -> LaunchSpec:
         """Return the command for these roots."""
         paths = tuple(folder.text for folder in folders) or (self._empty_folder,)
@@ -133,15 +141,15 @@ class ServerCommand:
         roots = _Roots(paths, known, self._empty_folder, {})
         words = tuple(word for typed in self._words for word in _expanded(typed, roots))
         environment = {name: roots.fill(value, None) for name, value in self._environment}
-        is_outside = self._here is not None and not any(
-            contains(folder.path, self._here) for folder in folders
-        )
-        return LaunchSpec(
-            words,
-            environment,
-            tuple(roots.left_out),
-            self._empty_folder if is_outside else None,
-        )
+        return LaunchSpec(words, environment, tuple(roots.left_out), self._folder_in(folders))
+
+    def _folder_in(self, folders: Sequence[RootFolder]) -> str | None:
+        here = self._here
+        if here is None:
+            return None
+        if not any(contains(folder.path, here) for folder in folders):
+            return self._empty_folder
+        return None if here == self._start else text_of(here)
 
 
 def _expanded(word: str, roots: _Roots) -> Iterator[str]:

@@ -32,7 +32,7 @@ from rootsd.proxy.run.refusal import report_error
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.roots import RootFolder, WallState, parse_daemon_roots
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
-from rootsd.wire.hello import Hello
+from rootsd.wire.hello import Hello, MoveResult
 from rootsd.wire.mcp_messages import SCAN_BYTES
 from rootsd.wire.roots_subscription import RootsUpdate
 
@@ -178,7 +178,12 @@ class RunProxy:
         self._wall: ServerWall | None = None
         if isinstance(origin, Hello):
             self._source = RootsFeed(
-                origin, parse_daemon_roots, self._on_roots, self._report, session.roots_outdated
+                origin,
+                parse_daemon_roots,
+                self._on_roots,
+                self._report,
+                session.roots_outdated,
+                self._on_moved,
             )
         else:
             self._source = self._wall = origin
@@ -200,7 +205,7 @@ class RunProxy:
         self._reported_left_out: set[str] = set()  # each path is reported once
         self._wake_read, self._wake_write = os.pipe()
         if self._wall is not None:
-            self._wall.start(self._on_wall)
+            self._wall.start(self._on_wall, self._on_moved)
 
     def run(self) -> int:
         """Run until the server has ended, and return its exit status.
@@ -320,6 +325,9 @@ class RunProxy:
             self._needs_roots = False
             self._start()
 
+    def _on_moved(self, outcome: MoveResult | RootsdError) -> None:
+        self._session.moved(outcome, time.monotonic())
+
     def _on_wall(self, state: WallState, requests: int) -> None:
         self._session.wall_changed(state, requests, time.monotonic())
         self._notify_server()
@@ -388,6 +396,9 @@ class RunProxy:
         if out.reported_roots != self._reported_roots and out.reported_roots is not None:
             self._reported_roots = out.reported_roots
             self._source.report(out.reported_roots)
+        if out.move is not None:
+            self._source.move(out.move)
+            out.move = None
         for path in out.proposals:
             self._source.propose(text_of(path))
         out.proposals.clear()

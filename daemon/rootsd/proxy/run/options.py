@@ -19,9 +19,10 @@ from rootsd.wall.session.options import (
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 USAGE = (
-    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd...]"
+    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd[/SUB]...]"
     " [--client-roots auto|narrow] [--advisory-access] [--env NAME=VALUE]..."
-    f" [--keep-cwd] [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
+    f" [--keep-cwd] [--stay] [--name NAME] [--no-confine | --confine {WALL_USAGE}]"
+    " -- SERVER [ARGUMENT]..."
 )
 
 
@@ -33,10 +34,11 @@ class FlagSet(NamedTuple):
 
 
 RUN_FLAGS = FlagSet(
-    frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd"}),
+    frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd", "--stay"}),
     frozenset({"--only", "--client-roots", "--env", "--name"}),
 )
 _CLIENT_ROOTS = ("auto", "narrow")
+_CWD, _BELOW = "cwd", "cwd/"
 
 
 class RunUsageError(RootsdError):
@@ -83,6 +85,13 @@ _CONFINE_FLAGS = {
 }
 
 
+class MovePolicy(Enum):
+    """What to do when the session moves to another folder."""
+
+    FOLLOW = "follow it"
+    STAY = "--stay"
+
+
 class RunOptions(NamedTuple):
     """The command to run and its options, as typed. `part` is None if no flag names one.
 
@@ -96,11 +105,24 @@ class RunOptions(NamedTuple):
     client_roots: ClientRootsPolicy = ClientRootsPolicy.REPORT
     access: AccessPolicy = AccessPolicy.WRITABLE
     start: StartPolicy = StartPolicy.IN_A_ROOT
+    moves: MovePolicy = MovePolicy.FOLLOW
     name: str = ""
     confine: ConfinePolicy = ConfinePolicy.CONFIGURED
     wall: ConfineOptions = ConfineOptions()
     wall_words: tuple[str, ...] = ()
     servers: SessionServers = SessionServers.AS_GIVEN
+
+    @property
+    def subfolder(self) -> str | None:
+        """The folder below the working directory that holds all that the server gets."""
+        below = (word.removeprefix(_BELOW) for word in self.only if word.startswith(_BELOW))
+        return next(below, None)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the server moves with the session. Roots that the user names stay."""
+        is_named = self.part is None and any(not _is_here(word) for word in self.only)
+        return self.moves is MovePolicy.FOLLOW and not is_named
 
 
 def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
@@ -129,6 +151,7 @@ def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
                 options = _with(options, flag, value)
     if not words:
         raise RunUsageError("no server command; put it after --")
+    _check_subfolders(options.only)
     if options.part is ScopeFlag.ALL and options.only:
         raise RunUsageError("--all and --only cannot be combined")
     if wall_words and options.confine is ConfinePolicy.NO_CONFINE:
@@ -172,6 +195,8 @@ def _with_plain(options: RunOptions, flag: str) -> RunOptions:
         return options._replace(start=StartPolicy.HERE)
     if flag == SessionServers.WRAPPED.value:
         return options._replace(servers=SessionServers.WRAPPED)
+    if flag == MovePolicy.STAY.value:
+        return options._replace(moves=MovePolicy.STAY)
     part = ScopeFlag(flag)
     if options.part not in (None, part):
         raise RunUsageError("--all and --workspace cannot be combined")
@@ -195,10 +220,24 @@ def _with(options: RunOptions, flag: str, value: str) -> RunOptions:
             return options._replace(client_roots=ClientRootsPolicy(value))
 
 
+def _is_here(word: str) -> bool:
+    return word == _CWD or word.startswith(_BELOW)
+
+
+def _check_subfolders(words: tuple[str, ...]) -> None:
+    """Raise RunUsageError unless at most one word names a folder below the working directory."""
+    below = [word for word in words if word.startswith(_BELOW)]
+    if below and len(words) > 1:
+        raise RunUsageError(f"{below[0]} cannot be combined with another --only")
+    if any(".." in word.split("/") for word in below):
+        raise RunUsageError(f"{below[0]} must be below the working directory")
+
+
 def scope_of(options: RunOptions) -> RequestedScope:
     """Return the scope that the flags ask for. Without a flag, it is the workspace."""
     try:
-        scope = parse_scope(options.only, os.getcwd, any_uri=False)
+        only = (_CWD if _is_here(word) else word for word in options.only)
+        scope = parse_scope(only, os.getcwd, any_uri=False)
         if options.part is ScopeFlag.WORKSPACE or not (options.only or options.part):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.roots import RootFolder, WallState
+from rootsd.wire.hello import MoveResult
 from rootsd.wire.roots_subscription import RootsUpdate
 
 
@@ -92,6 +93,9 @@ class RelayedSession:
         """Apply a change of the roots behind the wall. `requests` counts the queries of the
         program that it answers.
         """
+
+    def moved(self, outcome: MoveResult | RootsdError, now: float) -> None:
+        """Note what the daemon says about the place where the session works now."""
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""

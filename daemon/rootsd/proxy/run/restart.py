@@ -33,6 +33,8 @@ class RestartNeed(Enum):
     """The server lacks a root. It may go on without it."""
     NARROWER = auto()
     """The server has a folder that is no longer approved."""
+    MOVED = auto()
+    """The server is where the session worked before."""
     WALL = auto()
     """The wall around the server lacks a root. No call may pass before it has it."""
 
@@ -59,6 +61,12 @@ class RestartPolicy:
         self._running: LaunchSpec | None = None
         self._launched_with: tuple[RootFolder, ...] = ()
         self._first_change = math.inf
+        self._is_at_old_place = False
+
+    def move_to(self, place: bytes | None) -> None:
+        """Note where the session works now."""
+        self._command.move_to(place)
+        self._is_at_old_place = True
 
     @property
     def roots_in_command(self) -> bool:
@@ -70,6 +78,7 @@ class RestartPolicy:
         self._running = self._command.launch(folders)
         self._launched_with = tuple(folders)
         self._first_change = self.deadline = math.inf
+        self._is_at_old_place = False
         return self._running
 
     def roots_appeared(self, now: float) -> None:
@@ -85,11 +94,14 @@ class RestartPolicy:
     ) -> RestartDecision:
         """Return whether the running command must change for these folders."""
         if self._running is None or self._is_same_command(folders):
+            self._is_at_old_place = False
             return NO_RESTART
         known = {folder.path for folder in folders}
         lost = [each for each in self._launched_with if each.path not in known]
         if here := tuple(each for each in lost if folder_exists(each.path)):
             return RestartDecision(RestartNeed.NARROWER, here)
+        if self._is_at_old_place:
+            return RestartDecision(RestartNeed.MOVED)
         with_lost = list(folders)
         for each in lost:  # deleted from the disk, which is no reason to restart
             with_lost.insert(self._launched_with.index(each), each)

@@ -23,10 +23,12 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from posixpath import join
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from rootsd.core.access import Access
+from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import (
     ConfinedRoot,
 )
@@ -41,7 +43,14 @@ from rootsd.core.paths import (
 )
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
-from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
+from rootsd.wire.jsonrpc import (
+    METHOD_NOT_FOUND,
+    ErrorResponse,
+    Id,
+    Request,
+    Response,
+    encode,
+)
 
 
 class RootFolder(NamedTuple):
@@ -159,6 +168,8 @@ def _folder_of(item: object) -> RootFolder | None:
 
 
 _GIT = b".git"
+_NOWHERE = b"/dev/null"
+"""A path that no folder has."""
 
 
 class WallState(NamedTuple):
@@ -206,8 +217,11 @@ class RootsFilter:
         self.policy = policy
         self.client_folders: tuple[bytes, ...] | None = None
         self.wall: WallState | None = None
+        self.working_directory = working_directory
+        """Where the session works now."""
+        self.within: bytes | None = None
+        """The folder that holds all that the server gets, or None for whole roots."""
         self._access = access
-        self._working_directory = working_directory
 
     def set_client_folders(self, theirs: tuple[bytes, ...]) -> None:
         """Set the folders that the client has open.
@@ -220,6 +234,8 @@ class RootsFilter:
     def apply(self, approved: Iterable[RootFolder]) -> tuple[RootFolder, ...]:
         """Return the server's roots. The one with the working directory comes first."""
         fit = [each for each in approved if each.writable or self._access is AccessPolicy.ADVISORY]
+        if self.within is not None:
+            fit = list(self._intersection(fit, (self.within,)))
         if self.policy.narrows:
             if self.client_folders is not None:
                 return tuple(dict.fromkeys(self._intersection(fit, self.client_folders)))
@@ -240,9 +256,9 @@ class RootsFilter:
         )
 
     def _innermost(self, folders: Iterable[RootFolder]) -> RootFolder | None:
-        if self._working_directory is None:
+        if self.working_directory is None:
             return None
-        around = [each for each in folders if contains(each.path, self._working_directory)]
+        around = [each for each in folders if contains(each.path, self.working_directory)]
         return max(around, key=lambda each: len(each.path), default=None)
 
     def _intersection(
@@ -258,6 +274,12 @@ class RootsFilter:
                     yield root._replace(path=path, name=root.name + text_of(below))
             else:
                 yield from (each for each in fit if contains(path, each.path))
+
+
+def _unknown_place(reason: str) -> RootsdError:
+    return RootsdError(
+        f"it is not known in which folder the session works: {reason}", "rootsd run --stay"
+    )
 
 
 def _is_in_git(below: bytes) -> bool:
@@ -287,7 +309,11 @@ class FolderChecker(Protocol):
 
 
 class RootsProvider:
-    """The source of roots for one server."""
+    """The source of roots for one server.
+
+    `below` is a relative path: the server gets only that folder of the place where the session
+    works.
+    """
 
     def __init__(
         self,
@@ -295,6 +321,7 @@ class RootsProvider:
         out: Outbox,
         disk: FolderChecker,
         empty_folder: bytes | None,
+        below: bytes | None = None,
     ) -> None:
         self.folders: tuple[RootFolder, ...] = ()
         self.sent: tuple[RootFolder, ...] = ()
@@ -305,6 +332,7 @@ class RootsProvider:
         self._disk = disk
         self._fingerprints: dict[bytes, Hashable | None] = {}
         self._empty_folder = empty_folder
+        self._below = below
         self._approved: tuple[RootFolder, ...] = ()
         self._is_known = False  # whether a daemon has said what is approved
         self._in_query: deque[OnRoots] = (
@@ -317,13 +345,21 @@ class RootsProvider:
         self._proposed: set[bytes] = set()
         self._client_queries = 0
         self._client_query: Id | None = None
+        self.heard = 0
+        """The number of the last question to the client that it has answered, or will not."""
+        self.statement: tuple[bytes, ...] | RootsdError = ()
+        """The client's answer to that question: its folders, or why they are not known."""
+        self.first_statement: tuple[bytes, ...] | None = None
+        """The first folders that the client named, or () if it has none."""
         self._query_until = -math.inf  # until then, no second question goes to the client
         self._changed_at = math.inf  # the client's first change after the last question
+        self.move_to(roots_filter.working_directory)
 
     @property
     def deadline(self) -> float:
         """When to call `tick`."""
-        return min(self._wait_until, self._ask_at)
+        answer_due = self._query_until if self._is_asking else math.inf
+        return min(self._wait_until, self._ask_at, answer_due)
 
     @property
     def _ask_at(self) -> float:
@@ -383,6 +419,14 @@ class RootsProvider:
     def wall_is_settled(self) -> bool:
         """Whether there is no wall, or a daemon is there and the kernel shows what it wants."""
         return self._filter.wall is None or self._filter.wall.is_settled
+
+    def move_to(self, place: bytes | None) -> None:
+        """Put the root with the new working directory of the session first."""
+        self._filter.working_directory = place
+        if self._below is not None:
+            folder = None if place is None else self._disk.canonical(join(place, self._below))
+            self._filter.within = _NOWHERE if folder is None else folder
+        self._apply()
 
     def set_wall(self, state: WallState) -> None:
         """Set the roots behind the wall. The warden has verified those that it shows."""
@@ -448,6 +492,20 @@ class RootsProvider:
         if self.narrows_by_client:
             self._wait_until = now + _CLIENT_TIMEOUT_S
 
+    @property
+    def asked(self) -> int:
+        """The number of the last question to the client."""
+        return self._client_queries
+
+    def ask_client_again(self, now: float) -> None:
+        """Ask the client for its roots, unless it has yet to answer an earlier question."""
+        if not self._is_asking:
+            self._query_client(now)
+
+    @property
+    def _is_asking(self) -> bool:
+        return self.heard < self._client_queries
+
     def client_changed(self, now: float) -> None:
         """Note that the client has other folders now. Ask for them soon."""
         self._changed_at = min(self._changed_at, now)
@@ -464,9 +522,28 @@ class RootsProvider:
             return False
         if answer.id == self._client_query:
             self._query_until = -math.inf
-            self.set_client_roots(answer.result if isinstance(answer, Response) else None)
+            result = answer.result if isinstance(answer, Response) else None
+            if isinstance(answer, ErrorResponse) and answer.code == METHOD_NOT_FOUND:
+                self._client_told(())  # it declares roots, but has none
+            elif isinstance(answer, ErrorResponse):
+                self._client_told(_unknown_place(f"the client answered: {answer.message}"))
+            else:
+                self._client_told(self.real_folders(parse_client_roots(result)))
+            self.set_client_roots(result)
             self._release_waiting()
         return True
+
+    def _client_told(self, statement: tuple[bytes, ...] | RootsdError) -> None:
+        self.heard, self.statement = self._client_queries, statement
+        if self.first_statement is None and not isinstance(statement, RootsdError):
+            self.first_statement = statement
+
+    def real_folders(self, named: Iterable[tuple[bytes, ...]]) -> tuple[bytes, ...]:
+        """Return the folders of a session, each given by all paths that it may have.
+
+        A folder that does not exist keeps its place, and its path.
+        """
+        return tuple(self._only_folder(paths) or paths[0] for paths in named)
 
     def set_client_roots(self, result: object) -> None:
         """Set the client's own roots, from a result of `roots/list`."""
@@ -481,6 +558,8 @@ class RootsProvider:
         """Stop waiting for a client that does not answer, and ask one whose folders changed."""
         if now >= self._wait_until:
             self._release_waiting()
+        if self._is_asking and now >= self._query_until:
+            self._client_told(_unknown_place("the client did not answer within a second"))
         if now >= self._ask_at:
             self._query_client(now)
 

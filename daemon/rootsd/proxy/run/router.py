@@ -27,7 +27,7 @@ from functools import partial
 
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
-from rootsd.proxy.run import input_required
+from rootsd.proxy.run import codex, input_required
 from rootsd.proxy.run.call_watch import CallOutcome, CallWatch, outcome_of
 from rootsd.proxy.run.input_required import (
     MAX_INPUT_RETRIES,
@@ -98,6 +98,8 @@ class MessageRouter:
         self._server_ids: dict[Id, Id] = {}  # the server's id for each mapped id
         self._own_ids = 0
         self._client_has_roots = False
+        self._is_codex = False
+        self._server_wants_state = False
         self._initialize: OpenRequest | None = None
         self._awaits_roots: Request | None = None
         self._text = b""  # what the server printed since its last message
@@ -110,6 +112,11 @@ class MessageRouter:
         If it ends then, the text is its reason.
         """
         return _shown(self._text) if self._text else ""
+
+    @property
+    def may_ask_client(self) -> bool:
+        """Whether the client has roots, and answers questions about them by now."""
+        return self._client_has_roots and self.replay.initialized
 
     @property
     def awaits_roots(self) -> bool:
@@ -261,6 +268,8 @@ class MessageRouter:
             return self._request_2026(line, request)
         if request.method == "initialize":
             line = self._with_capability(_without_folders(line, request), request)
+        if self._is_codex and not self._server_wants_state:
+            line = codex.without_state(line.decode(), request).encode()
         entry = self.replay.request_sent(request, line + b"\n")
         self._calls.sent(request)
         if request.method == "initialize":
@@ -268,6 +277,7 @@ class MessageRouter:
         return line
 
     def _with_capability(self, line: bytes, request: Request) -> bytes:
+        self._is_codex = codex.is_codex(request)
         match request.params:
             case {"capabilities": {"roots": dict() as declared}}:
                 self._client_has_roots = True
@@ -473,6 +483,7 @@ class MessageRouter:
             self._refuse_roots_question(at_server, retry)
             return None
         if retry is None:
+            line = self._with_codex_capability(line, at_server, result)
             self._finish(at_server, answer)
             return line
         id_ = retry.request.id
@@ -498,6 +509,14 @@ class MessageRouter:
             else input_required.hide_roots_question
         )
         return change(line.decode(), question, self._signer).encode()
+
+    def _with_codex_capability(self, line: bytes, id_: Id, result: object) -> bytes:
+        """Return the answer to a request. Codex learns that it may say where it works."""
+        request = self.replay.find(id_)
+        if not self._is_codex or request is None or request.method != "initialize":
+            return line
+        self._server_wants_state = codex.wants_state(result)
+        return codex.advertise(line.decode(), result).encode()
 
     def _open_id(self, id_: Id) -> Id:
         """Return the id of the request that the server answers with `id_`, as it was sent."""

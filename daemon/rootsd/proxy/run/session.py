@@ -24,19 +24,23 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from itertools import count
+from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
+from rootsd.proxy.run import codex, input_required
 from rootsd.proxy.run.call_watch import CALL_METHODS
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.place import SessionPlace, Standing
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire import jsonrpc, mcp_messages
+from rootsd.wire.hello import MoveResult
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
     Batch,
@@ -77,6 +81,7 @@ _RESTART_WAIT_S = 2.0
 """How long a call waits for other calls to end, which a restart would fail."""
 _UNREAD_MIN_BYTES = 1 << 14  # shorter lines are always parsed
 _MAX_UNANSWERED = 1_000  # roots requests of a server that wait for an answer
+_PLACE_METHODS = frozenset({"tools/call", "resources/read", "prompts/get"})
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
 _BUSY = RootsdError(
     "the approved roots have changed, so the server must restart, but it is busy",
@@ -92,7 +97,14 @@ class _Action(Enum):
 
     FORWARD = auto()
     HOLD = auto()
-    REFUSE = auto()
+
+
+class _Queued(NamedTuple):
+    """A line of the client that waits. It came after this question to the client."""
+
+    line: bytes
+    message: ParsedLine
+    after_question: int
 
 
 class _ServerState(Enum):
@@ -115,6 +127,7 @@ class RunSession(RelayedSession):
         gate: ReadinessGate,
         out: Outbox,
         signer: StateSigner,
+        place: SessionPlace | None = None,
     ) -> None:
         self.backlog = 0
         """How many bytes of the client wait in the queue."""
@@ -122,9 +135,10 @@ class RunSession(RelayedSession):
         self._restart_policy = restart_policy
         self._gate = gate
         self._out = out
+        self._place = place  # None for a session that stays where it began
         self._router = MessageRouter(provider, gate, out, signer)
         self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
-        self._queue: deque[tuple[bytes, ParsedLine]] = deque()
+        self._queue: deque[_Queued] = deque()
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
@@ -140,6 +154,7 @@ class RunSession(RelayedSession):
             self._provider.deadline,
             self._restart_policy.deadline,
             self._wait_until,
+            math.inf if self._place is None else self._place.deadline,
         )
 
     def from_client(self, line: bytes, now: float) -> None:
@@ -169,7 +184,7 @@ class RunSession(RelayedSession):
                 self._to_server(passed)
             self._advance(now)
             return
-        self._queue.append((line, message))
+        self._queue.append(_Queued(line, message, self._provider.asked))
         self.backlog += len(line)
         self._advance(now)
 
@@ -227,6 +242,19 @@ class RunSession(RelayedSession):
             self._provider.forget_approved()
         self._roots_changed(update.requests, now)
 
+    def moved(self, outcome: MoveResult | RootsdError, now: float) -> None:
+        """Note what the daemon says about the place where the session works now."""
+        if self._place is not None:
+            self._place.moved(outcome)
+            self._apply_move()
+            self._apply_roots(now)
+            self._advance(now)
+
+    def _apply_move(self) -> None:
+        if self._place is not None and self._place.take_move():
+            self._restart_policy.move_to(self._place.working_directory)
+            self._provider.move_to(self._place.working_directory)
+
     def wall_changed(self, state: WallState, requests: int, now: float) -> None:
         """Apply a change of the roots behind the wall. Calls wait until it is settled.
 
@@ -245,6 +273,8 @@ class RunSession(RelayedSession):
         """Do what is due at `now`."""
         self._gate.tick(now)
         self._provider.tick(now)
+        if self._place is not None:
+            self._place.tick(now)
         self._apply_roots(now)
         if now >= self._wait_until:
             self._wait_until, self._may_wait = math.inf, False
@@ -335,8 +365,8 @@ class RunSession(RelayedSession):
         self._refuse_queue(error)
 
     def _refuse_queue(self, error: RootsdError) -> None:
-        for _, message in self._queue:
-            self._refuse(message, error)
+        for each in self._queue:
+            self._refuse(each.message, error)
         self._queue.clear()
         self.backlog = 0
 
@@ -347,16 +377,13 @@ class RunSession(RelayedSession):
     # Towards the server
 
     def _advance(self, now: float) -> None:
-        if self._server_state is _ServerState.ABSENT and not self._provider.folders:
-            self._refuse_queue(_NO_APPROVED_ROOTS)
         while (
-            self._queue
-            and (action := self._action_for(self._queue[0][1], now)) is not _Action.HOLD
+            self._queue and (action := self._action_for(self._queue[0], now)) is not _Action.HOLD
         ):
-            line, message = self._queue.popleft()
+            line, message, _ = self._queue.popleft()
             self.backlog -= len(line)
-            if action is _Action.REFUSE:
-                self._refuse(message, _BUSY)
+            if isinstance(action, RootsdError):
+                self._refuse(message, action)
             elif isinstance(message, Batch):
                 self._to_server(forward_batch(line, message, now, self._router.from_client))
             else:
@@ -365,14 +392,22 @@ class RunSession(RelayedSession):
         if not self._queue:
             self._wait_until, self._may_wait = math.inf, True
 
-    def _action_for(self, message: ParsedLine, now: float) -> _Action:
-        if (
+    def _action_for(self, queued: _Queued, now: float) -> _Action | RootsdError:
+        is_absent = self._server_state is _ServerState.ABSENT and not self._provider.folders
+        if not is_absent and (
             self._server_state is not _ServerState.RUNNING
             or self._router.awaits_roots
             or self._router.is_initializing
         ):
             return _Action.HOLD
-        if not _contains_call(message):
+        standing = self._standing_of(queued, now)
+        if standing is Standing.WAIT:
+            return _Action.HOLD
+        if isinstance(standing, RootsdError):
+            return standing
+        if is_absent:
+            return _NO_APPROVED_ROOTS
+        if not _contains_call(queued.message):
             return _Action.FORWARD
         if not self._provider.wall_is_settled:
             return _Action.HOLD
@@ -387,7 +422,19 @@ class RunSession(RelayedSession):
             return _Action.HOLD
         return self._action_for_call(now)
 
-    def _action_for_call(self, now: float) -> _Action:
+    def _standing_of(self, queued: _Queued, now: float) -> Standing | RootsdError:
+        """Return whether the server is where the session works, if a line depends on that."""
+        place = self._place
+        if place is None or not _uses_place(queued.message):
+            return Standing.HERE
+        is_idle = next(self._router.in_flight(), None) is None
+        if (folders := codex.folders_of(queued.message)) is not None:
+            return place.look_at(folders, now, is_idle=is_idle)
+        if not self._router.may_ask_client:
+            return Standing.HERE
+        return place.look(queued.after_question, now, is_idle=is_idle)
+
+    def _action_for_call(self, now: float) -> _Action | RootsdError:
         """Return what to do with a call, which may need another server first."""
         due = self._needed_restart()
         if due.need is RestartNeed.NONE:
@@ -398,7 +445,7 @@ class RunSession(RelayedSession):
         if self._may_wait:
             self._wait_until = min(self._wait_until, now + _RESTART_WAIT_S)
             return _Action.HOLD
-        return _Action.FORWARD if due.need is RestartNeed.WIDER else _Action.REFUSE
+        return _Action.FORWARD if due.need is RestartNeed.WIDER else _BUSY
 
     def _needed_restart(self) -> RestartDecision:
         if self._restart_policy.wall_is_outdated():
@@ -427,7 +474,8 @@ class RunSession(RelayedSession):
         there.
         """
         id_ = mcp_messages.cancelled_id(notification)
-        for number, (line, message) in enumerate(self._queue):
+        for number, queued in enumerate(self._queue):
+            line, message, _ = queued
             if id_ is None or not _contains_request(message, id_):
                 continue
             kept = _without_request(line, message, id_)
@@ -435,7 +483,8 @@ class RunSession(RelayedSession):
             del self._queue[number]
             if kept is not None:
                 self.backlog += len(kept)
-                self._queue.insert(number, (kept, parse_strict(kept)))
+                rest = queued._replace(line=kept, message=parse_strict(kept))
+                self._queue.insert(number, rest)
             return True
         return False
 
@@ -536,6 +585,17 @@ def _contains_call(message: ParsedLine) -> bool:
     if isinstance(message, Batch):
         return any(_contains_call(member) for member in message.members)
     return isinstance(message, Request) and message.method in CALL_METHODS
+
+
+def _uses_place(message: ParsedLine) -> bool:
+    """Whether the answer to a line depends on the folder where the session works."""
+    if isinstance(message, Batch):
+        return any(_uses_place(member) for member in message.members)
+    return (
+        isinstance(message, Request)
+        and message.method in _PLACE_METHODS
+        and not input_required.carries_protocol_version(message)  # nobody can be asked then
+    )
 
 
 def _contains_request(message: ParsedLine, id_: Id) -> bool:

@@ -53,7 +53,9 @@ from rootsd.wall.session.built_wall import BuiltWall
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.messages import describe_gone, print_line
 from rootsd.wall.session.view_feed import ViewFeed
-from rootsd.wire.hello import encode_reported_roots
+from rootsd.wire.hello import MoveResult, SessionFolders, encode_reported_roots
+
+OnMoved = Callable[[MoveResult | RootsdError], None]
 
 _ANSWER_TIMEOUT_S = 60.0
 _CHUNK = 1 << 16
@@ -76,12 +78,14 @@ class ServerWall(ServerSandbox):
         """The queries of the server that have no answer."""
         self._was_away = False
         self._on_change: Callable[[WallState, int], None] = _ignore
+        self._on_moved: OnMoved = _ignore
         self._printed = set(wall.warden.first.change.failed)  # the start has printed these
         self.has_ended_server = False
         """Whether a revoke has ended the server. No other server has been prepared yet."""
         self._is_outdated = False
         self._is_stopped = False  # by the warden
         wall.warden.channel.settimeout(_ANSWER_TIMEOUT_S)
+        self._feed.on_moved = self._moved
         self._feed.start(self._set_view, ProgramPause(os.getpid(), self._tell_pause))
 
     def __enter__(self) -> Self:
@@ -97,9 +101,12 @@ class ServerWall(ServerSandbox):
         """When to call `attend` even if no descriptor is ready."""
         return self._feed.deadline
 
-    def start(self, on_change: Callable[[WallState, int], None]) -> None:
-        """Call `on_change` with the first state now, and with each later one; see `Wall`."""
-        self._on_change = on_change
+    def start(self, on_change: Callable[[WallState, int], None], on_moved: OnMoved) -> None:
+        """Call `on_change` with the first state now, and with each later one.
+
+        Call `on_moved` with the outcome of each move, after the kernel shows the new roots.
+        """
+        self._on_change, self._on_moved = on_change, on_moved
         self._take_report(self._wall.warden.first)
         self.attend()  # messages may have arrived with the subscription
 
@@ -131,6 +138,10 @@ class ServerWall(ServerSandbox):
     def propose(self, path: str) -> None:
         """Tell the daemon about a folder that the client has open and that is not approved."""
         self._feed.tell_once(opened=[path])
+
+    def move(self, folders: SessionFolders) -> None:
+        """Tell the daemon where the session works now."""
+        self._feed.move(folders)
 
     def close(self) -> None:
         """Hang up."""
@@ -175,6 +186,9 @@ class ServerWall(ServerSandbox):
 
     def _tell_pause(self, news: PauseNews) -> None:
         sys.stderr.write(f"rootsd run: {self._wall.describe_pause(news)}\n")
+
+    def _moved(self, outcome: MoveResult | RootsdError) -> None:
+        self._on_moved(outcome)
 
     def _set_view(
         self,
@@ -287,7 +301,7 @@ def _order(
     return WardenOrder(number, OrderKind.SET, wanted)
 
 
-def _ignore(_: WallState, __: int) -> None:
+def _ignore(*_: object) -> None:
     """Do nothing: the proxy has not started."""
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
@@ -40,9 +40,10 @@ from rootsd.wire.feed import (
     Connected,
     Given,
     GivenFiles,
+    Moved,
     RootsChange,
 )
-from rootsd.wire.hello import Hello, hello_params
+from rootsd.wire.hello import Hello, MoveResult, SessionFolders, hello_params
 
 if TYPE_CHECKING:
     from rootsd.wall.kernel.pause import ProgramPause
@@ -163,8 +164,8 @@ def answered(feed: Feed) -> WallSubscription:
                     case Changed(change):
                         view.take(change)
                         feed.give_back(events)
-                    case Given():
-                        pass  # nobody gives files to a program that has not started
+                    case Given() | Moved():
+                        pass  # nobody gives files to a program that has not started, or moves it
                     case Away(why):
                         raise why
     except RootsdError:
@@ -192,11 +193,15 @@ class ViewFeed:
     A daemon that is connected later gets the last report, too.
     """
 
+    on_moved: Callable[[MoveResult | RootsdError], None] | None = None
+    """Called with the outcome of each move, after its roots are shown."""
+
     _programs: ProgramPause
     _give: GiveFile
     _set_roots: SetRoots
 
     def __init__(self, subscription: WallSubscription, followed: FollowedRoots) -> None:
+        self._moved: MoveResult | RootsdError | None = None
         self._hidden = followed.hidden
         self._state: dict[str, object] = {
             "network": followed.network, "stays_open": [*followed.stays_open],
@@ -295,6 +300,10 @@ class ViewFeed:
         """Tell the daemon that is connected now."""
         self._feed.send(_REPORT, facts)
 
+    def move(self, folders: SessionFolders) -> None:
+        """Tell the daemon where the session of the program works now."""
+        self._feed.move(folders)
+
     def close(self) -> None:
         """Hang up."""
         self._feed.close()
@@ -308,6 +317,8 @@ class ViewFeed:
                     self._feed.send(_REPORT, self._state)
                 case Given(files):
                     self._show_given(files)
+                case Moved(_, outcome):
+                    self._moved = outcome
                 case Changed(change):
                     try:
                         self._view.take(change)
@@ -324,6 +335,9 @@ class ViewFeed:
             self._show(self._view)
             self._confirm()
             self._programs.resume()
+        moved, self._moved = self._moved, None
+        if moved is not None and self.on_moved is not None:
+            self.on_moved(moved)
 
     def _show_given(self, files: Mapping[str, Any]) -> None:
         """Show files that a person gives to the programs, and tell the daemon."""

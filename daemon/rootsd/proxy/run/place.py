@@ -1,0 +1,180 @@
+"""Learn where the session works before each call, and move the server there. Pure.
+
+Agents change their folder, enter worktrees, and add folders. Some do not say so, but all give the
+right answer when asked. So the client is asked for its roots before each call, and no answer
+serves a call that came after the question. Codex has no roots, but names its folders in each call.
+
+The first folder is the place where the session works. The others were added to it. The daemon
+decides whether they are approved, and proposes those that are not. A session at a place that is
+not approved gets an error for each call. An added folder that is not approved gets one error, and
+then the session goes on without it.
+
+A session moves between two calls only. A call for the new place waits until the calls for the old
+one have ended.
+
+Many clients start their servers in one folder, and have another one open that nobody approved. If
+that is what the client says first, the session has not moved, and stays where it began.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import text_of
+from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.roots import RootsProvider
+from rootsd.wire.hello import MoveResult, SessionFolders
+
+Folders = tuple[bytes, ...]
+
+_DAEMON_S = 10.0
+"""How long the daemon may take to look at a new place, which it may have to scan."""
+_IDLE_S = 2.0
+"""How long a call at a new place waits for calls at the old one."""
+_BUSY = RootsdError(
+    "the session has moved, but the server is busy at the old place",
+    "cancel the call in flight, or ask again",
+)
+_NOWHERE = RootsdError("the client has no folder open any more", "open the project again")
+_SILENT = RootsdError("rootsd does not answer, so the session cannot move", "rootsd status")
+
+
+class Standing(Enum):
+    """Whether a call may go on."""
+
+    HERE = auto()
+    """The server is where the session works."""
+    WAIT = auto()
+    """That is not known yet, or the server is about to move."""
+
+
+class SessionPlace:
+    """The folders of one session. `start` is its first working directory, or None."""
+
+    def __init__(self, provider: RootsProvider, out: Outbox, start: bytes | None) -> None:
+        self.has_moved = False
+        """Whether the place is another one since the last `take_move`."""
+        self.working_directory = start
+        """The place of the session."""
+        self._provider = provider
+        self._out = out
+        self._start = start
+        self._folders: Folders | None = () if start is None else (start,)
+        self._first: Folders | None = None  # what the client said first
+        self._at_start: Folders | None = None  # the same, if it is not approved
+        self._outside: frozenset[bytes] = frozenset()
+        self._announced: set[bytes] = set()
+        self._moving: Folders | None = None
+        self._failure: RootsdError | None = None
+        self._until = math.inf  # for the daemon's answer, or for the end of the calls in flight
+        self._may_wait = True
+
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`."""
+        return self._until
+
+    def tick(self, now: float) -> None:
+        """Stop waiting if it is time."""
+        if now >= self._until:
+            self._until = math.inf
+            if self._moving is None:
+                self._may_wait = False
+            else:
+                self.moved(_SILENT)
+
+    def look(self, after: int, now: float, *, is_idle: bool) -> Standing | RootsdError:
+        """Return whether a call may go on, or why it must not.
+
+        It came after the question `after` to the client. `is_idle`: no call is in flight.
+        """
+        if self._provider.heard <= after:
+            self._provider.ask_client_again(now)
+            return Standing.WAIT
+        told, self._first = self._provider.statement, self._provider.first_statement
+        return told if isinstance(told, RootsdError) else self._go(told, now, is_idle=is_idle)
+
+    def look_at(
+        self, named: Iterable[tuple[bytes, ...]], now: float, *, is_idle: bool
+    ) -> Standing | RootsdError:
+        """Return the same for a call that names the folders of its session."""
+        here, *added = self._provider.real_folders(named)
+        self._announced.update(added)  # Codex may write there, but nobody has opened them
+        folders = (here, *added)
+        self._first = self._first or folders
+        return self._go(folders, now, is_idle=is_idle)
+
+    def _go(self, folders: Folders, now: float, *, is_idle: bool) -> Standing | RootsdError:
+        if self._moving is not None:
+            return Standing.WAIT
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            return failure
+        if not folders:
+            return _NOWHERE if self._first else Standing.HERE
+        if folders == self._folders:
+            return self._verdict(folders)
+        if is_idle:
+            self._move(folders, now)
+        elif not self._may_wait:
+            self._may_wait = True
+            return _BUSY
+        else:
+            self._until = min(self._until, now + _IDLE_S)
+        return Standing.WAIT
+
+    def moved(self, outcome: MoveResult | RootsdError) -> None:
+        """Note what the daemon says about the move."""
+        folders, self._moving, self._until = self._moving, None, math.inf
+        if folders is None:
+            return  # it came too late
+        if isinstance(outcome, RootsdError):
+            self._failure = outcome
+            return
+        texts = dict(zip(map(text_of, folders), folders, strict=True))
+        self._outside = frozenset(texts[text] for text in outcome.outside if text in texts)
+        self._folders = folders
+        if folders == self._at_start:
+            self._set_place(self._start)
+        elif folders[0] not in self._outside:
+            self._set_place(folders[0])
+        elif folders == self._first:
+            self._at_start = folders
+
+    def take_move(self) -> bool:
+        """Return `has_moved`, once."""
+        moved, self.has_moved = self.has_moved, False
+        return moved
+
+    def _set_place(self, place: bytes | None) -> None:
+        self.has_moved = self.has_moved or place != self.working_directory
+        self.working_directory = place
+
+    def _move(self, folders: Folders, now: float) -> None:
+        self._moving, self._until, self._may_wait = folders, now + _DAEMON_S, True
+        # To go back to the start of the session is no move to a place.
+        where = () if folders == self._at_start else folders
+        self._out.move = SessionFolders(tuple(map(text_of, where)))
+
+    def _verdict(self, folders: Folders) -> Standing | RootsdError:
+        if folders == self._at_start:
+            return Standing.HERE
+        new = [each for each in folders if each in self._outside - self._announced]
+        if folders[0] in self._outside:
+            self._folders = None  # it may be approved by the next call
+            return _not_approved("works in", folders[0])
+        if new:
+            self._announced.add(new[0])
+            return _not_approved("has added", new[0])
+        return Standing.HERE
+
+
+def _not_approved(verb: str, folder: bytes) -> RootsdError:
+    shown = safe_label(folder, limit=None)
+    return RootsdError(
+        f"the session {verb} {shown}, which is not approved", f"rootsd approve {shown}"
+    )
