@@ -252,7 +252,7 @@ def test_a_hello_without_a_scope_delays_nothing(hello: Hello) -> None:
 def test_requests_wait_until_each_daemon_confirms_the_scope() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(names=("api",))))
     say(session, request(0, "initialize", INITIALIZE), forwarded=False)
-    start = {"anchor": "a", "approvals": 7}
+    start = {"anchor": "a", "approvals": 7, "added": []}
     for begun in (None, start):  # the next daemon learns when the session began
         assert not session.forwards
         hello = session.connected().to_daemon
