@@ -41,6 +41,15 @@ def test_a_worktree_beside_the_root_is_made_outside(project: Project) -> None:
     assert project.git("worktree", "list").count("\n") == 1
 
 
+def test_a_program_that_makes_mounts_fails_and_the_start_names_the_options(
+    project: Project,
+) -> None:
+    options = "--nested", "--on-revoke", "kill"
+    said = project.fail("unshare -Um true")
+    assert f"unshare -rm and other sandboxes inside ({' '.join(options)})" in said
+    project.succeed("unshare -Um true", *options)
+
+
 def test_harmless_changes_of_the_configuration_of_git_leave_and_the_others_are_listed(
     project: Project,
 ) -> None:

@@ -44,6 +44,7 @@ _CLOSED_BY = {
     ProtectionPolicy.NONE: (),
 }
 _BESIDE = "folders beside the roots, for git worktree add ../NAME (--worktrees)"
+_MOUNTS = "new mounts, for unshare -rm and other sandboxes inside (--nested --on-revoke kill)"
 _NOT_NESTED = (Layer.LANDLOCK, Layer.MOUNT_CALLS)
 _BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
@@ -256,8 +257,9 @@ def _left_out_in_short(person: PersonView) -> Iterator[str]:
 
 
 def _closed_by(options: ConfineOptions, protection: ProtectionPolicy) -> tuple[str, ...]:
-    beside = () if Opening.WORKTREES in options.flags else (_BESIDE,)
-    return (*_CLOSED_BY[protection], *beside)
+    openings = {Opening.WORKTREES: _BESIDE, Opening.NESTED: _MOUNTS}
+    closed = (text for opening, text in openings.items() if opening not in options.flags)
+    return (*_CLOSED_BY[protection], *closed)
 
 
 def _protection(options: ConfineOptions, settings: WallSettings) -> ProtectionPolicy:
