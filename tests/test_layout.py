@@ -339,13 +339,13 @@ _EXAMPLE_VERB = '''"""`rootsd example`: repeat a text in capitals."""
 
 import click
 
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.wire.daemon import ExampleQuery
 
 SECTION = "Inspect"
 
 
-@click.command("example", cls=VerbCommand)
+@verb("example")
 @click.argument("text")
 @pass_invocation
 def command(invocation, *, text):

@@ -9,7 +9,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
@@ -20,9 +20,8 @@ rootsd acp --confine -- npx -y @agentclientprotocol/claude-agent-acp
 rootsd acp --only tag:work --wrap-servers -- codex-acp"""
 
 
-@click.command(
+@verb(
     "acp",
-    cls=VerbCommand,
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )

@@ -9,7 +9,7 @@ import click
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.projects import PATH, PROJECT_COLUMNS
 from rootsd.cli.text.render import CommandResult, PathItem
@@ -56,9 +56,8 @@ class AddWorkspaceDryRunOutput(WorkspaceOutput):
     """Nothing was changed."""
 
 
-@click.command(
+@verb(
     "add",
-    cls=VerbCommand,
     prints=(
         AddOutput,
         AddWorkspaceOutput,

@@ -9,7 +9,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.walled_program import meant_program
 from rootsd.cli.commands.open import only_root
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Exit
@@ -26,9 +26,8 @@ _COLUMNS = (
 )
 
 
-@click.command(
+@verb(
     "add-to-session",
-    cls=VerbCommand,
     prints=(AddedRoots,),
     epilog="rootsd add-to-session web\nrootsd add-to-session web lib --to claude",
 )

@@ -9,14 +9,13 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 
 SECTION = "For programs"
 
 
-@click.command(
+@verb(
     "bridge",
-    cls=VerbCommand,
     epilog=(
         'claude mcp add rootsd -- "$(command -v rootsd)" bridge\n'
         'codex mcp add rootsd -- "$(command -v rootsd)" bridge\n'

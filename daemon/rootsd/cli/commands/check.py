@@ -14,7 +14,7 @@ import click
 from rootsd.check import absolute_path, check_in_sandbox, possible_name, status_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
 from rootsd.link.connect import ControlSocketHidden
 from rootsd.wire.projects import CheckQuery, PathCheckResult
@@ -36,9 +36,8 @@ class CheckOutput(TypedDict):
     """The one path."""
 
 
-@click.command(
+@verb(
     "check",
-    cls=VerbCommand,
     prints=(CheckOutput,),
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )

@@ -12,7 +12,7 @@ from rootsd.cli.answers.client_homes import ClientHomes
 from rootsd.cli.answers.connecting import client_environment, other_settings
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.typed_agents import agents_now, describe, missing_line
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
@@ -143,9 +143,8 @@ class ClientsOutput(TypedDict):
     """The programs that start behind the wall when a person types them."""
 
 
-@click.command(
+@verb(
     "clients",
-    cls=VerbCommand,
     prints=(ClientsOutput,),
     epilog="rootsd clients\nrootsd clients --no-check\nrootsd clients --all --json",
 )

@@ -10,7 +10,7 @@ from typing import TypedDict
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
 from rootsd.service.shell_scripts import SHELLS, script
 
@@ -42,9 +42,8 @@ class CandidatesOutput(TypedDict):
     """The candidates."""
 
 
-@click.command(
+@verb(
     "completion",
-    cls=VerbCommand,
     prints=(
         CompletionScriptOutput,
         CandidatesOutput,

@@ -10,7 +10,7 @@ import click
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age
 from rootsd.cli.text.render import Column, CommandResult, DryRunOutput
@@ -144,7 +144,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(show)
 
 
-@command.command("path", cls=VerbCommand, prints=(ConfigPathOutput,), epilog="rootsd config path")
+@command.command("path", prints=(ConfigPathOutput,), epilog="rootsd config path")
 @pass_invocation
 def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if the file does not exist yet.
@@ -164,9 +164,7 @@ def path(invocation: Invocation) -> None:
         invocation.output.line(safe_label(file, limit=None))
 
 
-@command.command(
-    "show", cls=VerbCommand, prints=(SettingsOutput,), epilog="rootsd config show --json"
-)
+@command.command("show", prints=(SettingsOutput,), epilog="rootsd config show --json")
 @pass_invocation
 def show(invocation: Invocation) -> None:
     """Print every key with its value, and whether the value is from the file or the default."""
@@ -187,7 +185,6 @@ def show(invocation: Invocation) -> None:
 
 @command.command(
     "get",
-    cls=VerbCommand,
     prints=(SettingOutput,),
     epilog="rootsd config get sessions.max_connections\nrootsd config get confine.read --json",
 )
@@ -214,7 +211,6 @@ def get(invocation: Invocation, *, key: str) -> None:
 
 @command.command(
     "set",
-    cls=VerbCommand,
     prints=(
         ConfigChangeOutput,
         DryRunOutput,
@@ -249,7 +245,6 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
 
 @command.command(
     "unset",
-    cls=VerbCommand,
     prints=(
         ConfigChangeOutput,
         DryRunOutput,
@@ -274,7 +269,6 @@ def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
 
 @command.command(
     "help",
-    cls=VerbCommand,
     prints=(ConfigHelpOutput,),
     epilog="rootsd config help\nrootsd config help confine\nrootsd config help confine.read",
 )
@@ -302,9 +296,7 @@ def help_(invocation: Invocation, *, key: str | None) -> None:
             _print_help(invocation, each, table)
 
 
-@command.command(
-    "check", cls=VerbCommand, prints=(ConfigCheckOutput,), epilog="rootsd config check"
-)
+@command.command("check", prints=(ConfigCheckOutput,), epilog="rootsd config check")
 @pass_invocation
 def check(invocation: Invocation) -> None:
     """Check whether the configuration is valid, and whether the daemon uses it.
@@ -333,7 +325,6 @@ def check(invocation: Invocation) -> None:
 
 @command.command(
     "edit",
-    cls=VerbCommand,
     prints=(ConfigChangeOutput,),
     epilog="rootsd config edit\nEDITOR=nano rootsd config edit",
 )

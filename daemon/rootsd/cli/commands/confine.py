@@ -11,7 +11,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
@@ -50,9 +50,8 @@ class KeptNamesOutput(TypedDict):
     """Whether nothing was removed, because of --dry-run."""
 
 
-@click.command(
+@verb(
     "confine",
-    cls=VerbCommand,
     prints=(KeptNamesOutput,),
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},

@@ -22,7 +22,7 @@ from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials, WallChoice
 from rootsd.cli.answers.typed_agents import program_of
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
@@ -80,9 +80,8 @@ def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]
     return tuple(found)
 
 
-@click.command(
+@verb(
     "connect",
-    cls=VerbCommand,
     prints=(WiringOutput,),
     epilog="rootsd connect\nrootsd connect claude-code codex\nrootsd connect --all --dry-run\n"
     "rootsd connect claude-code --wrap\nrootsd connect --confine claude",

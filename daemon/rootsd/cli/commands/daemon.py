@@ -6,14 +6,13 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.run_daemon import run_daemon
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 
 SECTION = "For programs"
 
 
-@click.command(
+@verb(
     "daemon",
-    cls=VerbCommand,
     epilog="rootsd daemon",
 )
 @click.option("--ready-fd", type=int, metavar="FD", help="write 'ready' to FD when it is ready")

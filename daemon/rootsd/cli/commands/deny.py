@@ -22,9 +22,7 @@ SECTION = "Decide"
     prints=(OrderOutput,),
     epilog="rootsd deny beta/api\nrootsd deny '*/scratch-*'",
 )
-@click.argument(
-    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
-)
+@completion.refs_argument
 @yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_invocation

@@ -18,7 +18,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.typed_agents import agents_now, programs_of_clients
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
@@ -27,9 +27,8 @@ from rootsd.sync.record import SyncRecord
 SECTION = "Set up"
 
 
-@click.command(
+@verb(
     "disconnect",
-    cls=VerbCommand,
     prints=(WiringOutput,),
     epilog="rootsd disconnect claude-code\nrootsd disconnect --all\n"
     "rootsd disconnect claude-code --unwrap\nrootsd disconnect --confine claude",

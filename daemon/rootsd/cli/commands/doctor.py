@@ -10,7 +10,7 @@ import click
 from rootsd.cli.answers import doctor
 from rootsd.cli.answers.doctor import DoctorCheck
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.render import Column, CommandResult
@@ -42,9 +42,8 @@ class DoctorOutput(TypedDict):
     """What `--fix` fixed."""
 
 
-@click.command(
+@verb(
     "doctor",
-    cls=VerbCommand,
     prints=(DoctorOutput,),
     epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q",
 )

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.terminal import drop_earlier_input
 from rootsd.core.labels import first_of
@@ -38,9 +38,8 @@ class DownOutput(TypedDict):
     """The names of the programs behind the wall that were ended."""
 
 
-@click.command(
+@verb(
     "down",
-    cls=VerbCommand,
     prints=(DownOutput,),
     epilog="rootsd down\nrootsd down --programs end",
 )

@@ -8,7 +8,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -38,9 +38,8 @@ class CodeWorkspaceOutput(TypedDict):
     """The content of the file."""
 
 
-@click.command(
+@verb(
     "export",
-    cls=VerbCommand,
     prints=(CodeWorkspaceOutput,),
     epilog="rootsd export --code-workspace tag:work --output work.code-workspace",
 )

@@ -11,7 +11,7 @@ import click
 from rootsd.agents.forms.reach import Extent
 from rootsd.cli.answers.exposed import COLUMNS, measure_here, show_everything, show_screen
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.field_columns import FieldList, field_columns
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult
@@ -44,9 +44,8 @@ def _source(item: Mapping[str, Any]) -> str:
     return f"{reads['file']}:{reads['line']}" if reads["file"] else ""
 
 
-@click.command(
+@verb(
     "exposure",
-    cls=VerbCommand,
     prints=(ExposureReport,),
     epilog="rootsd exposure\nrootsd exposure -v\n"
     "rootsd exposure --fail-on secrets --fail-on write",

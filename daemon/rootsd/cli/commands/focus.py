@@ -9,7 +9,7 @@ import click
 from rootsd.cli.answers.decisions import effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import FocusQuery, FocusTarget, SetFocusRequest
@@ -37,9 +37,8 @@ class FocusOutput(TypedDict):
     """The roots."""
 
 
-@click.command(
+@verb(
     "focus",
-    cls=VerbCommand,
     prints=(FocusOutput,),
     epilog="rootsd focus work\nrootsd focus work --now\nrootsd focus\nrootsd focus --clear --now",
 )

@@ -8,21 +8,18 @@ from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
+from rootsd.cli.options.flags import pass_invocation, verb, yes_option
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
 
 
-@click.command(
+@verb(
     "forget",
-    cls=VerbCommand,
     prints=(OrderOutput,),
     epilog="rootsd forget beta/api",
 )
-@click.argument(
-    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
-)
+@completion.refs_argument
 @yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation

@@ -12,7 +12,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.walled_program import NoProgram, meant_program
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
@@ -59,9 +59,8 @@ class GiveOutput(TypedDict):
     """Whether nothing was changed, because of `--dry-run`."""
 
 
-@click.command(
+@verb(
     "give",
-    cls=VerbCommand,
     prints=(GiveOutput,),
     epilog="rootsd give ~/Downloads/screenshot.png\nrootsd give notes.txt --to claude",
 )

@@ -11,7 +11,7 @@ import click
 
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult, Output
 from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
@@ -43,9 +43,8 @@ class GuardOutput(GuardStatus):
     """Whether nothing was changed, because of `--dry-run`."""
 
 
-@click.command(
+@verb(
     "guard",
-    cls=VerbCommand,
     prints=(GuardOutput,),
     epilog="rootsd guard\nrootsd guard terminal\nrootsd guard allow ~/.local/bin/zellij",
 )

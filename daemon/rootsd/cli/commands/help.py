@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 
 SECTION = "Inspect"
 
@@ -20,9 +20,8 @@ def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[C
     return [CompletionItem(name) for name in names if name.startswith(typed)]
 
 
-@click.command(
+@verb(
     "help",
-    cls=VerbCommand,
     epilog=(
         "rootsd help\n"
         "rootsd help approve\n"

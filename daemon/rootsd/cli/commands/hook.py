@@ -9,12 +9,12 @@ import click
 
 from rootsd import hook
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 
 SECTION = "For programs"
 
 
-@click.command("hook", cls=VerbCommand, epilog="rootsd hook claude-code <call.json")
+@verb("hook", epilog="rootsd hook claude-code <call.json")
 @click.argument("client", type=click.Choice(list(hook.dialects())))
 @click.option("--strict", is_flag=True, help="deny a call that rootsd cannot judge")
 @pass_invocation

@@ -15,7 +15,7 @@ from rootsd.cli.answers.first_run import guess_parents, shell_line
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import CommandResult, PathsOutput
 from rootsd.cli.text.typed_command import as_typed
@@ -41,9 +41,7 @@ class NothingToWatch(RootsdError):
     code = ErrorCode.USAGE
 
 
-@click.command(
-    "init", cls=VerbCommand, prints=(PathsOutput,), epilog="rootsd init\nrootsd init ~/src --yes"
-)
+@verb("init", prints=(PathsOutput,), epilog="rootsd init\nrootsd init ~/src --yes")
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)
 @click.option("--yes", is_flag=True, help="take every step without a question")
 @click.option("--dry-run", is_flag=True, help="only show the questions")
@@ -182,8 +180,8 @@ def _set_up_shell(steps: Questions) -> None:
     if as_typed("rootsd init") != "rootsd init":
         steps.output.message("Your shell gets no completion yet: rootsd is not on its PATH.")
         return
-    for verb, question in _SHELL_QUESTIONS.items():
-        line = shell_line(verb, Path.home(), os.environ)
+    for script, question in _SHELL_QUESTIONS.items():
+        line = shell_line(script, Path.home(), os.environ)
         if line is None or line.is_there():
             continue
         shown = safe_label(shorten_home(str(line.file)), limit=None)

@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.render import Column, CommandResult, time_column
@@ -54,9 +54,8 @@ _COLUMNS = (
 _COLUMNS_WITHOUT_HEADER = tuple(replace(column, title="") for column in _COLUMNS)
 
 
-@click.command(
+@verb(
     "log",
-    cls=VerbCommand,
     prints=(LogListing,),
     epilog="rootsd log\nrootsd log --last 5 --json\nrootsd log -f",
 )

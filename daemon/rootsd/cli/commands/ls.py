@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import click
 
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.options.listing import (
     ListingWords,
     in_order,
@@ -28,9 +28,8 @@ from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 SECTION = "Inspect"
 
 
-@click.command(
+@verb(
     "ls",
-    cls=VerbCommand,
     prints=(ProjectListing,),
     epilog=(
         "rootsd ls --published\n"

@@ -11,7 +11,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import AmbiguousReference, ErrorCode, RootsdError, UnknownProject
@@ -31,9 +31,8 @@ class NotOpen(RootsdError):
         self.code = code
 
 
-@click.command(
+@verb(
     "open",
-    cls=VerbCommand,
     prints=(ProjectListing,),
     epilog='cd "$(rootsd open api)"\ncode "$(rootsd open acme/api)"\nrcd api    # see shell-init',
 )

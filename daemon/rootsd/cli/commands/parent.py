@@ -9,7 +9,7 @@ import click
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import DaemonUnreachable
@@ -124,7 +124,6 @@ def command(ctx: click.Context) -> None:
 
 @command.command(
     "ls",
-    cls=VerbCommand,
     prints=(ParentsOutput,),
     epilog="rootsd parent ls --json",
 )
@@ -155,7 +154,6 @@ def list_(invocation: Invocation) -> None:
 
 @command.command(
     "add",
-    cls=VerbCommand,
     prints=(ParentChangeOutput,),
     epilog="rootsd parent add ~/src --depth 2 --skip 'old-*'",
 )
@@ -183,7 +181,6 @@ def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) 
 
 @command.command(
     "rm",
-    cls=VerbCommand,
     prints=(ParentChangeOutput,),
     epilog="rootsd parent rm ~/old",
 )
@@ -206,7 +203,6 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
 
 @command.command(
     "set",
-    cls=VerbCommand,
     prints=(ParentChangeOutput,),
     epilog="rootsd parent set ~/src --depth 6\nrootsd parent set . --skip ''",
 )

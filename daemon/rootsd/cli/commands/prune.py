@@ -7,7 +7,7 @@ import click
 from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
-from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
+from rootsd.cli.options.flags import pass_invocation, verb, yes_option
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
@@ -16,9 +16,7 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 SECTION = "Decide"
 
 
-@click.command(
-    "prune", cls=VerbCommand, prints=(OrderOutput,), epilog="rootsd prune --dry-run\nrootsd prune"
-)
+@verb("prune", prints=(OrderOutput,), epilog="rootsd prune --dry-run\nrootsd prune")
 @yes_option
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation

@@ -7,15 +7,14 @@ import click
 from rootsd.cli.answers.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.wire.decisions import RenameRequest
 
 SECTION = "Decide"
 
 
-@click.command(
+@verb(
     "rename",
-    cls=VerbCommand,
     prints=(OrderOutput,),
     epilog="rootsd rename acme/api api\nrootsd rename . notes",
 )

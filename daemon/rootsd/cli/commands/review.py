@@ -15,7 +15,7 @@ from rootsd.cli.answers.changed_files import (
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.review import Review
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
 from rootsd.link.hidden_process import hide_process
@@ -25,9 +25,8 @@ from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, Selection
 SECTION = "Decide"
 
 
-@click.command(
+@verb(
     "review",
-    cls=VerbCommand,
     epilog="rootsd review\nrootsd review --follow\nrootsd review --changed",
 )
 @click.option("--follow", is_flag=True, help="wait for more projects; ^C ends it")

@@ -11,7 +11,7 @@ from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of, print_affect
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation, yes_option
+from rootsd.cli.options.flags import VerbGroup, pass_invocation, yes_option
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import age
 from rootsd.cli.text.projects import (
@@ -86,7 +86,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(list_)
 
 
-@command.command("ls", cls=VerbCommand, prints=(RuleListing,), epilog="rootsd rule ls --json")
+@command.command("ls", prints=(RuleListing,), epilog="rootsd rule ls --json")
 @pass_invocation
 def list_(invocation: Invocation) -> None:
     """List the rules, with the number of known projects that each covers.
@@ -106,7 +106,6 @@ def list_(invocation: Invocation) -> None:
 
 @command.command(
     "add",
-    cls=VerbCommand,
     prints=(RuleOutput,),
     epilog=(
         "rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'\n"
@@ -181,9 +180,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
     return Exit.OK
 
 
-@command.command(
-    "rm", cls=VerbCommand, prints=(RuleOutput,), epilog="rootsd rule\nrootsd rule rm 1"
-)
+@command.command("rm", prints=(RuleOutput,), epilog="rootsd rule\nrootsd rule rm 1")
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
 @yes_option
 @click.option("--dry-run", is_flag=True, help="only show the effect on its projects")

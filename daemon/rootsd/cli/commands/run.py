@@ -9,7 +9,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.options.wall import wall_options
 
 SECTION = "For programs"
@@ -21,9 +21,8 @@ rootsd run --env ALLOWED={roots} -- my-server
 rootsd run --confine --no-network -- uvx mcp-server-git"""
 
 
-@click.command(
+@verb(
     "run",
-    cls=VerbCommand,
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )

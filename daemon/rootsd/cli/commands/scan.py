@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.projects import KIND, NAME, PATH
 from rootsd.cli.text.render import Column, CommandResult
@@ -34,9 +34,8 @@ _COLUMNS = (
 )
 
 
-@click.command(
+@verb(
     "scan",
-    cls=VerbCommand,
     prints=(ScanResponse,),
     epilog="rootsd scan\nrootsd scan ~/src",
 )

@@ -11,7 +11,7 @@ import click
 
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
@@ -94,7 +94,6 @@ def command() -> None:
 
 @command.command(
     "install",
-    cls=VerbCommand,
     prints=(
         StatusResult,
         ServiceStepsOutput,
@@ -124,7 +123,6 @@ def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> No
 
 @command.command(
     "uninstall",
-    cls=VerbCommand,
     prints=(RemovedFilesOutput,),
     epilog="rootsd service uninstall\nrootsd service uninstall --purge",
 )
@@ -195,9 +193,7 @@ def _remove_hooks(invocation: Invocation, *, dry_run: bool) -> list[str]:
     return [file for file in found if file is not None]
 
 
-@command.command(
-    "start", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service start"
-)
+@command.command("start", prints=(ServiceDaemonOutput,), epilog="rootsd service start")
 @pass_invocation
 def start(invocation: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
@@ -207,9 +203,7 @@ def start(invocation: Invocation) -> None:
     _print_done(invocation, "The service runs.")
 
 
-@command.command(
-    "stop", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service stop"
-)
+@command.command("stop", prints=(ServiceDaemonOutput,), epilog="rootsd service stop")
 @pass_invocation
 def stop(invocation: Invocation) -> None:
     """Stop the daemon, as rootsd down does, until service start or rootsd up."""
@@ -219,9 +213,7 @@ def stop(invocation: Invocation) -> None:
     _print_done(invocation, "The service is stopped.")
 
 
-@command.command(
-    "restart", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service restart"
-)
+@command.command("restart", prints=(ServiceDaemonOutput,), epilog="rootsd service restart")
 @pass_invocation
 def restart(invocation: Invocation) -> None:
     """Restart the daemon. Sessions of MCP clients continue."""
@@ -231,9 +223,7 @@ def restart(invocation: Invocation) -> None:
     _print_done(invocation, "The service runs.")
 
 
-@command.command(
-    "status", cls=VerbCommand, prints=(ServiceStatusOutput,), epilog="rootsd service status --json"
-)
+@command.command("status", prints=(ServiceStatusOutput,), epilog="rootsd service status --json")
 @pass_invocation
 def status(invocation: Invocation) -> int:
     """Show the status of the service. The exit status is 0 if it runs, else 69."""
@@ -250,7 +240,7 @@ def status(invocation: Invocation) -> int:
     return Exit.OK if is_running(state) else Exit.UNREACHABLE
 
 
-@command.command("logs", cls=VerbCommand, epilog="rootsd service logs -f")
+@command.command("logs", epilog="rootsd service logs -f")
 @click.option("-f", "--follow", is_flag=True, help="also print new lines, until Ctrl-C")
 @pass_invocation
 def logs(invocation: Invocation, *, follow: bool) -> None:
@@ -265,9 +255,7 @@ def logs(invocation: Invocation, *, follow: bool) -> None:
         raise RootsdError(f"{words[0]} cannot be run: {error.strerror}") from error
 
 
-@command.command(
-    "print", cls=VerbCommand, prints=(ServiceFilesOutput,), epilog="rootsd service print --strict"
-)
+@command.command("print", prints=(ServiceFilesOutput,), epilog="rootsd service print --strict")
 @_strict
 @pass_invocation
 def print_(invocation: Invocation, *, strict: bool | None) -> None:

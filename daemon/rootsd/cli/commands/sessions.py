@@ -9,7 +9,7 @@ import click
 
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.session_reports import SessionReportsOutput, show_report, show_reports
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult, time_column
@@ -74,9 +74,8 @@ class SessionsOutput(TypedDict):
     """The programs that are behind the wall now. Left out with `--history`."""
 
 
-@click.command(
+@verb(
     "sessions",
-    cls=VerbCommand,
     prints=(SessionsOutput, SessionReportsOutput),
     epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5\n"
     "rootsd sessions --report claude",

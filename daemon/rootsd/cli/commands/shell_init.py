@@ -7,7 +7,7 @@ from typing import TypedDict
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
 from rootsd.service.shell_scripts import SHELLS, agents_line, script
 
@@ -21,9 +21,8 @@ class ShellInitOutput(TypedDict):
     """Its text."""
 
 
-@click.command(
+@verb(
     "shell-init",
-    cls=VerbCommand,
     prints=(ShellInitOutput,),
     epilog=(
         'eval "$(rootsd shell-init bash)"              # in ~/.bashrc\n'

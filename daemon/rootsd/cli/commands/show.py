@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.theme import Tone
@@ -16,15 +14,12 @@ from rootsd.wire.projects import ProjectListing, ShowQuery
 SECTION = "Inspect"
 
 
-@click.command(
+@verb(
     "show",
-    cls=VerbCommand,
     prints=(ProjectListing,),
     epilog="rootsd show acme/api\nrootsd show .\nrootsd show 'acme/*' --json",
 )
-@click.argument(
-    "refs", metavar="REF...", nargs=-1, required=True, shell_complete=completion.projects()
-)
+@completion.refs_argument
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...]) -> None:
     """Show the facts about a project that matter for a decision, as they are on the disk now.

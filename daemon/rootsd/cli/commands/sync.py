@@ -12,7 +12,7 @@ from rootsd.cli.answers.connecting import diff_of
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import Column, CommandResult, path_column
@@ -126,9 +126,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(status)
 
 
-@command.command(
-    "status", cls=VerbCommand, prints=(SyncOutput,), epilog="rootsd sync status --json"
-)
+@command.command("status", prints=(SyncOutput,), epilog="rootsd sync status --json")
 @pass_invocation
 def status(invocation: Invocation) -> None:
     """List the synced clients, and what could not be written."""
@@ -167,7 +165,6 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
 
 @command.command(
     "add",
-    cls=VerbCommand,
     prints=(
         SyncAddOutput,
         SyncPreviewOutput,
@@ -239,9 +236,7 @@ def _tell_written(
     )
 
 
-@command.command(
-    "rm", cls=VerbCommand, prints=(SyncRemoveOutput,), epilog="rootsd sync rm claude-code"
-)
+@command.command("rm", prints=(SyncRemoveOutput,), epilog="rootsd sync rm claude-code")
 @click.argument("client", type=click.Choice(list(TARGETS)))
 @click.option("--dry-run", is_flag=True, help="only show what would happen")
 @pass_invocation
@@ -287,7 +282,7 @@ def _print_removal(invocation: Invocation, client: str, *, dry_run: bool) -> Non
         invocation.output.object(CommandResult(extra=extra))
 
 
-@command.command("run", cls=VerbCommand, epilog="rootsd sync run")
+@command.command("run", epilog="rootsd sync run")
 @pass_invocation
 def run(invocation: Invocation) -> int:
     """Sync until a signal or `rootsd down` ends it. `rootsd up` and the service run this."""
@@ -297,7 +292,7 @@ def run(invocation: Invocation) -> int:
     return process.run(invocation.places.state, start_record.is_stopped)
 
 
-@command.command("withdraw", cls=VerbCommand, epilog="rootsd sync withdraw")
+@command.command("withdraw", epilog="rootsd sync withdraw")
 @pass_invocation
 def withdraw(invocation: Invocation) -> int:
     """Remove the grants of a process that was killed. The service runs this afterwards."""

@@ -11,7 +11,7 @@ from rootsd.cli.answers.decisions import OrderOutput, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, confirm_and_send
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
+from rootsd.cli.options.flags import pass_invocation, verb, yes_option
 from rootsd.cli.text.projects import PROJECT_COLUMNS
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Exit
@@ -42,9 +42,8 @@ class TagsOutput(TypedDict):
     """The tags, sorted."""
 
 
-@click.command(
+@verb(
     "tag",
-    cls=VerbCommand,
     prints=(
         TagsOutput,
         ProjectListing,

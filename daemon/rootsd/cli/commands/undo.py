@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rootsd.cli.answers.decisions import effect_of, print_affected
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
-from rootsd.cli.options.flags import VerbCommand, pass_invocation, yes_option
+from rootsd.cli.options.flags import pass_invocation, verb, yes_option
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.text.render import CommandResult
@@ -40,9 +40,8 @@ class UndoOutput(UndoResult):
     """The links and files in git directories that were put back; see `docs/CONFINEMENT.md`."""
 
 
-@click.command(
+@verb(
     "undo",
-    cls=VerbCommand,
     prints=(UndoOutput,),
     epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run",
 )

@@ -11,7 +11,7 @@ from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize, shorten_home
 from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -44,9 +44,8 @@ class UpDryRunOutput(TypedDict):
     """Whether a daemon runs already."""
 
 
-@click.command(
+@verb(
     "up",
-    cls=VerbCommand,
     prints=(
         UpOutput,
         UpDryRunOutput,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-import click
-
 from rootsd import __version__
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.wire.daemon import DaemonStatus, StatusQuery
@@ -25,9 +23,8 @@ class VersionOutput(TypedDict):
     """The daemon process, or null if none runs."""
 
 
-@click.command(
+@verb(
     "version",
-    cls=VerbCommand,
     prints=(VersionOutput,),
     epilog="rootsd version",
 )

@@ -10,7 +10,7 @@ import click
 from rootsd.check import absolute_path, possible_name
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
-from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import VERDICT_TONES, path_of
 from rootsd.cli.text.render import Column, CommandResult, path_column
@@ -29,9 +29,8 @@ _COLUMNS = (
 )
 
 
-@click.command(
+@verb(
     "why",
-    cls=VerbCommand,
     prints=(WhyResult,),
     epilog="rootsd why .\nrootsd why api\nrootsd why ~/src/api/main.py --json",
 )

@@ -144,6 +144,11 @@ def agents(context: click.Context, param: click.Parameter, typed: str) -> list[C
     return [CompletionItem(name, help=label) for name, label in found if name.startswith(typed)]
 
 
+refs_argument = click.argument(
+    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=projects()
+)
+
+
 def word_for(item: Mapping[str, Any]) -> str:
     """Return the word to type for a project: its name if it needs no quotes, or else its id."""
     return str(item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"])

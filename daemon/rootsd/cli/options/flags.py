@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -57,10 +57,16 @@ class VerbCommand(click.Command):
         )
 
 
+def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], VerbCommand]:  # noqa: ANN401 - as click
+    """Return a decorator that makes a function the verb `name`."""
+    return click.command(name, cls=VerbCommand, **settings)
+
+
 class VerbGroup(click.Group):
     """A verb with subcommands, such as `parent`."""
 
     context_class: type[click.Context] = ThemedContext
+    command_class: type[click.Command] | None = VerbCommand
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the group, `--help`, and the global flags."""
