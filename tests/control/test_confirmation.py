@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from msgspec.structs import replace
 
+from rootsd.control import services
 from rootsd.control.daemon_parts import SeenBelow
-from rootsd.control.handlers import decisions, names, rules, undo
+from rootsd.control.handlers import undo
 from rootsd.control.project_reader import Risks
 from rootsd.core.access import Access
 from rootsd.core.errors import Unconfirmed
@@ -138,8 +139,7 @@ async def test_an_unconfirmed_order_about_several_projects_changes_nothing(
 async def test_the_test_notices_an_order_without_the_gate(
     make: Callable[[], ControlHarness], request_: Confirmable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (decisions, names, rules):
-        monkeypatch.setattr(module, "refuse_unconfirmed", lambda *_: lambda _before, _made: None)
+    monkeypatch.setattr(services, "refuse_unconfirmed", lambda *_: lambda _before, _made: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         await test_an_unconfirmed_order_about_several_projects_changes_nothing(make, request_)
 

@@ -8,13 +8,13 @@ so every route must say whether its requests are commands.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor
+from rootsd.core.model import Actor, ActorKind
 from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.request import ControlRequest
 
@@ -23,6 +23,9 @@ Result = Mapping[str, Any]
 ProgressSink = Callable[[ScanProgressItem], None]
 
 COMMAND_TEXT_LIMIT = 200
+_MAX_PREVIEW_LINES = 20
+DRY_RUN_ACTOR = Actor(ActorKind.PERSON)
+"""The actor of a dry run, which changes nothing."""
 
 
 class GuardedCommand(Struct, frozen=True):
@@ -112,3 +115,10 @@ def plain_command(text: str) -> GuardedCommand:
         return (f"rootsd {safe}",)
 
     return GuardedCommand(safe, preview)
+
+
+def shorten_preview(lines: Iterable[str]) -> Sequence[str]:
+    """Return the first lines of a preview, and how many more there are."""
+    lines = [*lines]
+    more = len(lines) - _MAX_PREVIEW_LINES
+    return [*lines[:_MAX_PREVIEW_LINES], f"and {more} more"] if more > 0 else lines

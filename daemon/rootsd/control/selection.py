@@ -9,9 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.control.references import (
-    ReferenceResolver,
     ResolvedReference,
-    canonical_path,
     is_selected,
     meant_projects,
 )
@@ -106,7 +104,7 @@ class ProjectSelector(Handlers):
             return await self._selected(catalog, request)
         if not request.refs:
             raise UnknownProject("no project was named", "rootsd pending")
-        resolver = self._resolver(catalog, request.cwd)
+        resolver = self.resolver(catalog, request.cwd)
         if resolver.reads_disk(request.refs):
             resolved = await to_thread.run_sync(resolver.resolve, request.refs)
         else:
@@ -152,10 +150,10 @@ class ProjectSelector(Handlers):
     async def _selected(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
         under = b"/"
         if request.under is not None:
-            under = await to_thread.run_sync(self._canonical, request.under, request.cwd)
+            under = await to_thread.run_sync(self.canonical, request.under, request.cwd)
         among: Iterable[Project] = catalog.projects.values()
         if request.refs:
-            resolver = self._resolver(catalog, request.cwd)
+            resolver = self.resolver(catalog, request.cwd)
             among = await to_thread.run_sync(resolver.all, request.refs)
         selected = [
             project
@@ -234,12 +232,6 @@ class ProjectSelector(Handlers):
             if (likely := unknown.unknown()).choices:
                 raise likely from error
             raise
-
-    def _resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
-        return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))
-
-    def _canonical(self, typed: str, cwd: str) -> bytes:
-        return canonical_path(self.services.real_path, typed, cwd)
 
 
 def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:

@@ -6,23 +6,31 @@ from `ControlServices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from rootsd.control.confirmation import ConfirmationGate
+from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed
 from rootsd.control.daemon_parts import DaemonControl, DiscoveryControl
 from rootsd.control.guard import CommandGuard
 from rootsd.control.inspector import Inspector
-from rootsd.control.items import NoteForPath
+from rootsd.control.items import NoteForPath, project_items
 from rootsd.control.project_reader import ProjectReader
+from rootsd.control.references import ReferenceResolver, canonical_path
 from rootsd.control.routes import Route
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices
+from rootsd.core.affected import NOTHING_FOUND, FoundBelow
+from rootsd.core.catalog import Catalog
+from rootsd.core.inputs import Order, ProjectObserved
+from rootsd.core.model import Project
+from rootsd.core.plan import Plan
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.state.store.store import Store
+from rootsd.wire.decisions import ApplyMode, ConfirmationItem
+from rootsd.wire.projects import ProjectItem
 
 
 class ControlServices(Struct, frozen=True, kw_only=True):
@@ -65,3 +73,35 @@ class Handlers:
         self.services = services
         self.ledger = services.ledger
         self.discovery = services.discovery
+
+    def items(self, catalog: Catalog, projects: Iterable[Project]) -> list[ProjectItem]:
+        """Return the items of `projects`, in their order."""
+        return project_items(catalog, projects, self.discovery.parents())
+
+    def canonical(self, typed: str, cwd: str) -> bytes:
+        """Return the path that a person typed. It reads the disk, so call it in a thread."""
+        return canonical_path(self.services.real_path, typed, cwd)
+
+    def resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
+        """Return what finds the projects that a person in the folder `cwd` means."""
+        return ReferenceResolver(catalog, lambda typed: self.canonical(typed, cwd))
+
+    async def carried_out(
+        self,
+        effect: ApplyMode,
+        orders: Sequence[Order | ProjectObserved],
+        *,
+        confirmed: Collection[str] = (),
+        found: FoundBelow = NOTHING_FOUND,
+        seen: Iterable[Project] = (),
+    ) -> tuple[Plan, ConfirmationItem | None]:
+        """Carry out the orders, and return their plan.
+
+        A dry run only plans them. It also returns what a person has to confirm, or None. Raises
+        Unconfirmed, and what `Ledger.execute` raises.
+        """
+        if effect is ApplyMode.DRY_RUN:
+            before, made = self.ledger.catalog, self.ledger.dry_run(orders)
+            return made, await self.services.gate.confirmation_of(before, made, found)
+        check = refuse_unconfirmed(confirmed, found)
+        return await self.ledger.execute(orders, seen=seen, check=check), None

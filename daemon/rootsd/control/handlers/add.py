@@ -12,9 +12,8 @@ from typing import Any
 
 from anyio import to_thread
 
-from rootsd.control.items import project_items
 from rootsd.control.plain_commands import note_plain_commands
-from rootsd.control.references import canonical_path, check_name, check_tag
+from rootsd.control.references import check_name, check_tag
 from rootsd.control.routes import GuardedCommand, Route, plain_command, plain_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
@@ -85,7 +84,7 @@ class AddHandlers(Handlers):
             catalog = self.ledger.catalog
         return AddResult(
             revision=self.ledger.revision,
-            items=project_items(catalog, [catalog.projects[path]], self.discovery.parents()),
+            items=self.items(catalog, [catalog.projects[path]]),
             is_new=path not in before.projects,
             warnings=[],
         )
@@ -116,11 +115,11 @@ class AddHandlers(Handlers):
         added = {path: None for path in added if path in self.ledger.catalog.projects}
         # In one order, so that one undo takes all tags back.
         await self.ledger.execute([Retag(path, (request.tag,), (), actor) for path in added])
-        catalog, parents = self.ledger.catalog, self.discovery.parents()
+        catalog = self.ledger.catalog
         return DecideResult(
             revision=self.ledger.revision,
-            items=project_items(catalog, (catalog.projects[path] for path in added), parents),
-            unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
+            items=self.items(catalog, (catalog.projects[path] for path in added)),
+            unchanged=self.items(catalog, (catalog.projects[path] for path in known)),
             warnings=warnings,
         )
 
@@ -143,8 +142,7 @@ class AddHandlers(Handlers):
         """Return the folder's canonical path, or an observation of the URI."""
         if looks_like_uri(request.what):
             return _observed_uri(request.what)
-        real_path = self.services.real_path
-        return await to_thread.run_sync(canonical_path, real_path, request.what, request.cwd)
+        return await to_thread.run_sync(self.canonical, request.what, request.cwd)
 
 
 def _observed_uri(typed: str) -> ProjectObserved:

@@ -11,10 +11,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import refuse_unconfirmed, refuse_unshown
+from rootsd.control.confirmation import refuse_unshown
 from rootsd.control.decision_orders import (
     DecisionFacts,
     check_changes_shown,
@@ -26,14 +25,20 @@ from rootsd.control.handlers.rules import rule_item
 from rootsd.control.inspector import MAX_AT_ONCE
 from rootsd.control.items import (
     dropped_project_items,
-    project_items,
     shared_git_item,
     unlisted_project_items,
     worktree_items,
 )
 from rootsd.control.plain_commands import note_taken_off
 from rootsd.control.references import check_label, check_name, check_tag
-from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
+from rootsd.control.routes import (
+    COMMAND_TEXT_LIMIT,
+    DRY_RUN_ACTOR,
+    GuardedCommand,
+    Route,
+    command_route,
+    shorten_preview,
+)
 from rootsd.control.selection import ProjectSelection, ProjectSelector
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
@@ -46,7 +51,6 @@ from rootsd.core.errors import (
     RootsdError,
     UnknownProject,
 )
-from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.inputs import (
     ProjectObserved,
 )
@@ -54,13 +58,11 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
     Actor,
-    ActorKind,
     Presence,
     Project,
     Verdict,
 )
 from rootsd.core.paths import text_of
-from rootsd.core.plan import Plan
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.state.ledger import Conflict
 from rootsd.wire.decisions import (
@@ -73,9 +75,6 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
-
-_MAX_PREVIEW_LINES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -200,7 +199,7 @@ class DecisionHandlers(Handlers):
         """
         try:
             preview = await self.carry_out(
-                replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR
+                replace(request, effect=ApplyMode.DRY_RUN), DRY_RUN_ACTOR
             )
         except UnknownProject:
             # The folder is unknown, or nothing was found. The command itself reports that.
@@ -221,9 +220,7 @@ class DecisionHandlers(Handlers):
                 f"the use of {safe_label(git['git_directory'] or git['name'], limit=None)}"
                 for git in included
             ]
-        more = len(paths) - _MAX_PREVIEW_LINES
-        lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_PREVIEW_LINES]]
-        return [*lines, f"and {more} more"] if more > 0 else lines
+        return shorten_preview(f"{request.verb.value} {path}" for path in paths)
 
     async def _decide(
         self,
@@ -248,14 +245,25 @@ class DecisionHandlers(Handlers):
         facts = DecisionFacts(actor, self.ledger.expiries, origins, sessions, proposed)
         orders = orders_of(request, chosen, chosen.catalog if chosen.unseen else before, facts)
         inputs = [*rule_orders(chosen, actor), *chosen.unseen, *orders.fresh]
-        made = await self._applied(request, inputs, chosen.projects, found)
+        made, confirmation = await self.carried_out(
+            request.effect,
+            inputs,
+            confirmed=request.confirmed,
+            found=found,
+            seen=chosen.projects,
+        )
         if request.effect is ApplyMode.APPLY:
             await note_taken_off(self.ledger, made, actor)
         answer = self._decided(chosen, made.catalog, {order.path for order in orders.fresh})
         if approves:
             self._add_publication_facts(chosen, before, made.catalog, answer)
             _add_notes_on_chosen(chosen, orders.renewed, answer)
-        await self._add_confirmation(request, _Effect(before, made, found), answer)
+        if confirmation is not None:
+            answer["confirmation"] = confirmation
+        if request.effect is ApplyMode.APPLY and self.ledger.unsaved:
+            answer["warnings"].append(
+                "the disk refuses to keep this: it holds until the daemon ends"
+            )
         return answer
 
     async def _origins_to_keep(
@@ -271,21 +279,6 @@ class DecisionHandlers(Handlers):
         if request.verb is not DecisionVerb.APPROVE:
             return NOTHING_FOUND
         return await self.services.gate.found_below(self.ledger.catalog, chosen.projects)
-
-    async def _add_confirmation(
-        self, request: DecideRequest, effect: _Effect, answer: DecideResult
-    ) -> None:
-        """Add to a dry run what a person has to confirm, and to a decision what is not saved."""
-        if request.effect is ApplyMode.DRY_RUN:
-            confirmation = await self.services.gate.confirmation_of(
-                effect.before, effect.made, effect.found
-            )
-            if confirmation is not None:
-                answer["confirmation"] = confirmation
-        elif self.ledger.unsaved:
-            answer["warnings"].append(
-                "the disk refuses to keep this: it holds until the daemon ends"
-            )
 
     def _add_publication_facts(
         self, chosen: ProjectSelection, before: Catalog, after: Catalog, answer: DecideResult
@@ -303,18 +296,6 @@ class DecisionHandlers(Handlers):
             text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
         ]
 
-    async def _applied(
-        self,
-        request: DecideRequest,
-        orders: Sequence[LedgerOrder | ProjectObserved],
-        seen: Sequence[Project],
-        found: FoundBelow,
-    ) -> Plan:
-        if request.effect is ApplyMode.DRY_RUN:
-            return self.ledger.dry_run(orders)
-        check = refuse_unconfirmed(request.confirmed, found)
-        return await self.ledger.execute(orders, seen=seen, check=check)
-
     def _decided(
         self, chosen: ProjectSelection, after: Catalog, changed: set[bytes]
     ) -> DecideResult:
@@ -331,11 +312,11 @@ class DecisionHandlers(Handlers):
         decided = DecideResult(
             revision=self.ledger.revision,
             items=[
-                *project_items(after, (p for p in known if p.path in changed), parents),
+                *self.items(after, (p for p in known if p.path in changed)),
                 *dropped_project_items(chosen.catalog, gone, parents),
                 *unlisted_project_items(chosen.catalog, unlisted, parents),
             ],
-            unchanged=project_items(after, (p for p in known if p.path not in changed), parents),
+            unchanged=self.items(after, (p for p in known if p.path not in changed)),
             warnings=[*chosen.warnings, *withheld, *map(_how_to_list_again, _undecided(unlisted))],
         )
         if chosen.rules:
@@ -379,14 +360,6 @@ def _check_new_name(request: DecideRequest, chosen: ProjectSelection) -> None:
     if len(chosen.projects) != 1:
         raise NameTaken("--as names one project, but several match", "rootsd ls")
     check_name(request.name, chosen.projects[0].path, chosen.catalog)
-
-
-class _Effect(Struct, frozen=True):
-    """The plan of a request, the catalog before it, and what the gate found below its roots."""
-
-    before: Catalog
-    made: Plan
-    found: FoundBelow
 
 
 def _add_notes_on_chosen(

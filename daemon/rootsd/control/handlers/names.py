@@ -7,18 +7,13 @@ from typing import Any
 
 from anyio import to_thread
 
-from rootsd.control.confirmation import refuse_unconfirmed
-from rootsd.control.items import project_items
 from rootsd.control.references import (
-    ReferenceResolver,
-    canonical_path,
     check_name,
     check_tag,
     several_match,
 )
 from rootsd.control.routes import Route, plain_route
 from rootsd.control.services import ControlServices, Handlers
-from rootsd.core.affected import NOTHING_FOUND
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
@@ -68,10 +63,7 @@ class NameHandlers(Handlers):
     async def _chosen(
         self, catalog: Catalog, references: Sequence[str], cwd: str
     ) -> Sequence[Project]:
-        resolver = ReferenceResolver(
-            catalog, lambda typed: canonical_path(self.services.real_path, typed, cwd)
-        )
-        return await to_thread.run_sync(resolver.all, references)
+        return await to_thread.run_sync(self.resolver(catalog, cwd).all, references)
 
     async def _carry_out(
         self,
@@ -80,21 +72,13 @@ class NameHandlers(Handlers):
         chosen: Sequence[Project],
         orders: Sequence[Rename | Retag],
     ) -> DecideResult:
-        confirmation = None
-        if effect is ApplyMode.DRY_RUN:
-            before, made = self.ledger.catalog, self.ledger.dry_run(orders)
-            confirmation = await self.services.gate.confirmation_of(before, made, NOTHING_FOUND)
-        else:
-            made = await self.ledger.execute(orders, check=refuse_unconfirmed(confirmed))
+        made, confirmation = await self.carried_out(effect, orders, confirmed=confirmed)
         changed = {change.path for change in made.changes if hasattr(change, "path")}
         known = [made.catalog.projects[project.path] for project in chosen]
-        parents = self.discovery.parents()
         result = DecideResult(
             revision=self.ledger.revision,
-            items=project_items(made.catalog, (p for p in known if p.path in changed), parents),
-            unchanged=project_items(
-                made.catalog, (p for p in known if p.path not in changed), parents
-            ),
+            items=self.items(made.catalog, (p for p in known if p.path in changed)),
+            unchanged=self.items(made.catalog, (p for p in known if p.path not in changed)),
             warnings=[],
         )
         if confirmation is not None:

@@ -13,7 +13,6 @@ from rootsd.control.exclusions import clause_of, explain_exclusion
 from rootsd.control.items import project_items, uncovered_rules, why_not_inherited
 from rootsd.control.references import (
     ReferenceResolver,
-    canonical_path,
     several_match,
 )
 from rootsd.control.routes import Route, query_route
@@ -184,7 +183,7 @@ class PathStatusHandlers(Handlers):
             raw = bytes_of(path)
             if is_uri or self.services.is_canonical(raw):
                 return raw  # a thread would take longer than the whole query
-        return await to_thread.run_sync(canonical_path, self.services.real_path, path, "/")
+        return await to_thread.run_sync(self.canonical, path, "/")
 
 
 def _path_of_word(word: str, path: bytes) -> bytes:

@@ -14,14 +14,14 @@ from rootsd.control.items import (
     worktree_items,
 )
 from rootsd.control.listing import add_risks, matches_risk, matching_projects, unread_warnings
-from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
-from rootsd.control.routes import Route, query_route
+from rootsd.control.references import is_selected
+from rootsd.control.routes import DRY_RUN_ACTOR, Route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
-from rootsd.core.model import Actor, ActorKind, Project
+from rootsd.core.model import Project
 from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
@@ -39,8 +39,6 @@ QUICK_PROJECTS = 1_000
 ITEMS_PER_TURN = 256
 _QUICK_S = 0.8
 _THOROUGH_S = 10.0
-
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -142,8 +140,7 @@ class ProjectHandlers(Handlers):
     async def show(self, query: ShowQuery) -> ProjectListing:
         """Return the projects with their facts, as the disk is now."""
         revision, catalog = self.ledger.revision, self.ledger.catalog
-        resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
-        chosen = await to_thread.run_sync(resolver.all, query.refs)
+        chosen = await to_thread.run_sync(self.resolver(catalog, query.cwd).all, query.refs)
         seen = await self.services.reader.facts(chosen)
         origins = {
             project.path: origin
@@ -175,12 +172,9 @@ class ProjectHandlers(Handlers):
         if not catalog.worktrees.get(project.path):
             return []
         if catalog.approved_since(project) is None:
-            approval = Approve(project.path, project.observed.identity, _DRY_RUN_ACTOR)
+            approval = Approve(project.path, project.observed.identity, DRY_RUN_ACTOR)
             try:
                 catalog = self.ledger.dry_run([approval]).catalog
             except OrderRefused:
                 return []
         return worktree_items(catalog, [project.path])
-
-    def _canonical(self, typed: str, cwd: str) -> bytes:
-        return canonical_path(self.services.real_path, typed, cwd)

@@ -10,8 +10,6 @@ from typing import Any
 
 from anyio import to_thread
 
-from rootsd.control.confirmation import refuse_unconfirmed
-from rootsd.control.items import project_items
 from rootsd.control.routes import Route, plain_route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
@@ -33,7 +31,6 @@ from rootsd.core.rules import (
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.decisions import (
     AddRuleRequest,
-    ApplyMode,
     ConfirmationItem,
     RemoveRuleRequest,
     RuleListing,
@@ -127,11 +124,10 @@ class RuleHandlers(Handlers):
     ) -> tuple[Catalog, ConfirmationItem | None]:
         """Return the catalog after the order, and for a dry run what a person has to confirm."""
         found = await self._found_below(ruling)
-        if request.effect is ApplyMode.DRY_RUN:
-            before, made = self.ledger.catalog, self.ledger.dry_run([ruling])
-            return made.catalog, await self.services.gate.confirmation_of(before, made, found)
-        check = refuse_unconfirmed(request.confirmed, found)
-        return (await self.ledger.execute([ruling], check=check)).catalog, None
+        made, confirmation = await self.carried_out(
+            request.effect, [ruling], confirmed=request.confirmed, found=found
+        )
+        return made.catalog, confirmation
 
     async def _found_below(self, ruling: AddRule | ApproveRule | RemoveRule) -> FoundBelow:
         """Return what a rule would show clients that the catalog does not have."""
@@ -161,7 +157,7 @@ class RuleHandlers(Handlers):
             revision=self.ledger.revision,
             rule=_rule_item(rule, covered),
             is_new=False,
-            items=project_items(now, present, self.discovery.parents()),
+            items=self.items(now, present),
             warnings=_policy_warnings(rule, present, now),
         )
         if confirmation is not None:

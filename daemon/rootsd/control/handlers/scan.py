@@ -10,8 +10,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control.exclusions import left_out_sentence
-from rootsd.control.items import dropped_project_items, project_items
-from rootsd.control.references import canonical_path
+from rootsd.control.items import dropped_project_items
 from rootsd.control.routes import RequestContext, Route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.catalog import Catalog
@@ -35,9 +34,7 @@ class ScanHandlers(Handlers):
         """Scan, and return the changes. Raises UnknownProject if the folder is no parent."""
         parent = None
         if order.parent is not None:
-            parent = await to_thread.run_sync(
-                canonical_path, self.services.real_path, order.parent, "/"
-            )
+            parent = await to_thread.run_sync(self.canonical, order.parent, "/")
             if all(known.path != parent for known in self.discovery.parents()):
                 shown = safe_label(order.parent, limit=None)
                 raise UnknownProject(f"{shown} is not a parent", "rootsd parent ls")
@@ -47,12 +44,12 @@ class ScanHandlers(Handlers):
         after, parents = found.after, self.discovery.parents()
         return ScanResponse(
             revision=self.ledger.revision,
-            items=project_items(after, found.new(), parents),
+            items=self.items(after, found.new()),
             gone=[
-                *project_items(after, found.missing(), parents),
+                *self.items(after, found.missing()),
                 *dropped_project_items(before, found.dropped(), parents),
             ],
-            changed=project_items(after, found.changed(), parents),
+            changed=self.items(after, found.changed()),
             projects=len(after.projects),
             folders=cost.folders,
             seconds=round(cost.seconds, 3),

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from rootsd.control.confirmation import refuse_unconfirmed_widening
 from rootsd.control.handlers.audit_log import log_items
-from rootsd.control.items import project_items
 from rootsd.control.routes import (
+    DRY_RUN_ACTOR,
     GuardedCommand,
     Route,
     command_route,
+    shorten_preview,
 )
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.affected import FoundBelow, affected_projects
@@ -36,7 +37,7 @@ from rootsd.core.history import (
 from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.inputs import ProjectObserved, Restore, RestoreRule
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, ActorKind, Rule, Ruling
+from rootsd.core.model import UNDECIDED, Actor, Rule, Ruling
 from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo
 from rootsd.state.ledger import CheckPlan
 from rootsd.wire.decisions import ApplyMode
@@ -47,8 +48,6 @@ from rootsd.wire.guard import (
 
 # To undo an older event, a person gives its number.
 _SEARCH_LIMIT = 20_000
-_MAX_PREVIEW_LINES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -93,7 +92,7 @@ class UndoHandlers(Handlers):
         result = UndoResult(
             revision=self.ledger.revision,
             undone=log_items([step.event for step in steps]),
-            items=project_items(catalog, known, self.discovery.parents()),
+            items=self.items(catalog, known),
             warnings=[],
         )
         if confirmation is not None:
@@ -171,13 +170,11 @@ class UndoHandlers(Handlers):
 
     async def _preview(self, request: UndoRequest) -> Sequence[str]:
         """Return a line for each event that would be taken back. Raises what `undo` raises."""
-        would = await self.undo(replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR)
-        lines = [
+        would = await self.undo(replace(request, effect=ApplyMode.DRY_RUN), DRY_RUN_ACTOR)
+        return shorten_preview(
             f"undo {item['seq']}: {item['verb']} {safe_label(item['path'] or item['what'], None)}"
             for item in would["undone"]
-        ]
-        more = len(lines) - _MAX_PREVIEW_LINES
-        return [*lines[:_MAX_PREVIEW_LINES], f"and {more} more"] if more > 0 else lines
+        )
 
 
 def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
