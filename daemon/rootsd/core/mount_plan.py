@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from typing import NamedTuple
 
 from rootsd.core.access import Access
 from rootsd.core.paths import ancestors, contains
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.record import Hex, Text
 
 

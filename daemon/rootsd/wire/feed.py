@@ -13,10 +13,11 @@ connection. This module uses the standard library only, because wardens and prox
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.wire.hello import MoveResult, read_move
 from rootsd.wire.jsonrpc import (
     ErrorResponse,

@@ -13,9 +13,10 @@ it sends `start` with its hello. So the session continues with the same project.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.record import BadRecord, from_json, to_json
 from rootsd.wire.jsonrpc import (
     METHOD_NOT_FOUND,

@@ -30,7 +30,9 @@ import json
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
+
+from rootsd.core.quick_tuple import NamedTuple
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from enum import Enum
-from typing import NamedTuple
 
 from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.record import BadRecord, from_line
 
 MAX_LINE_BYTES = 1 << 28

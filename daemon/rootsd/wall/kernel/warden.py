@@ -22,9 +22,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.record import BadRecord, Text, from_line, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy
 from rootsd.wall.git.wall_folders import CHANGES, names_in
