@@ -33,7 +33,7 @@ from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import WallSubscription, answered
 from rootsd.wall.session.worktree_front import worktree_entries
 from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
-from rootsd.wall.view.standard_files import STANDARD, fill_closed_files, refused_kind
+from rootsd.wall.view.standard_files import STANDARD, refused_kind
 from rootsd.wire.requested_scope import RequestedScope
 
 _ORIGINS = b"/origins.json"
@@ -137,7 +137,6 @@ def build(
 
 def build_for_server(options: ConfineOptions, scope: RequestedScope) -> BuiltWall:
     """Begin and build the wall of a server, whose owner orders each change. Raises RootsdError."""
-    fill_closed_files()
     check_standard_files((2,))  # the owner makes pipes for the others
     begun = begin(options, scope, WallUse.SERVER)
     try:

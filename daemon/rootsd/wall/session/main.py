@@ -17,7 +17,6 @@ from rootsd.wall.session.begin import begin
 from rootsd.wall.session.messages import PREFIX, print_line
 from rootsd.wall.session.options import USAGE, ConfineUsageError, parse_arguments, scope_of
 from rootsd.wall.session.required_wall import refuse_opening
-from rootsd.wall.view.standard_files import fill_closed_files
 
 if TYPE_CHECKING:
     from rootsd.wall.session.start_folder import AskAboutStart
@@ -31,7 +30,6 @@ def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
     if argv[:1] in (["--help"], ["-h"]):
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
-    fill_closed_files()
     try:
         options = parse_arguments(argv)
         if (requirement := wall_requirement(POLICY_FILE)) is not None:

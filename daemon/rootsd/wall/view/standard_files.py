@@ -25,19 +25,6 @@ STANDARD = {0: "standard input", 1: "standard output", 2: "standard error"}
 _STREAMS = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
 
 
-def fill_closed_files() -> None:
-    """Open /dev/null for each standard file that is closed.
-
-    Otherwise the next descriptor that this process opens would be the program's standard file.
-    """
-    for fd in STANDARD:
-        try:
-            os.fstat(fd)
-        except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # it gets this number, the lowest free one
-            fcntl.fcntl(opened, fcntl.F_SETFD, 0)
-
-
 def terminals() -> tuple[int, ...]:
     """Return the standard files that are terminals."""
     return tuple(fd for fd in STANDARD if os.isatty(fd))
