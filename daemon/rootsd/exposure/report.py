@@ -10,6 +10,7 @@ from itertools import islice, product
 from types import ModuleType
 from typing import TypedDict
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd import agents
@@ -17,6 +18,7 @@ from rootsd.agents.forms.access import InProject
 from rootsd.agents.forms.client import JSON, TOML
 from rootsd.agents.forms.place import SettingsPlace
 from rootsd.agents.forms.reach import (
+    AgentFile,
     AgentHome,
     AgentReach,
     ExposedAccess,
@@ -96,73 +98,134 @@ def measure(
     environment: ClientEnvironment, parents: Iterable[bytes], walled: AbstractSet[str]
 ) -> ExposureReport:
     """Return the report. `walled` are the programs that start behind the wall. Raises nothing."""
-    home = AgentHome(str(environment.home), environment.variables, environment.platform)
-    found = survey(home, parents)
-    items: list[ExposureItem] = []
-    for agent in agents.agent_files():
-        names = [facts.name for facts in agent.clients()] if hasattr(agent, "clients") else []
-        clients = [all_clients()[name] for name in names]
-        here = [client for client in clients if client.is_found(environment)]
-        if here or _is_installed(agent, environment):
-            items += _of_agent(agent, here, environment, found, walled)
+    found = survey(_home_of(environment), parents)
+    looks = (
+        _AgentLook(agent, environment, _home_of(environment), found)
+        for agent in agents.agent_files()
+    )
     return ExposureReport(
-        items=items,
+        items=[item for look in looks for item in look.items(walled)],
         repositories=len(found.repositories),
         secrets=found.secrets,
         whole=found.is_whole,
     )
 
 
-def _is_installed(agent: ModuleType, environment: ClientEnvironment) -> bool:
-    if environment.program(getattr(agent, "PROGRAMS", ())) is not None:
-        return True
-    folders = agent.state().folders[:1] if hasattr(agent, "state") else ()
-    return any(environment.locate(folder.place).is_dir() for folder in folders)
+def _home_of(environment: ClientEnvironment) -> AgentHome:
+    return AgentHome(str(environment.home), environment.variables, environment.platform)
 
 
-def _of_agent(
-    agent: ModuleType,
-    clients: Sequence[McpClient],
-    environment: ClientEnvironment,
-    found: Survey,
-    walled: AbstractSet[str],
-) -> Iterator[ExposureItem]:
-    """Yield the item of an agent, and those of its servers."""
-    home = AgentHome(str(environment.home), environment.variables, environment.platform)
-    programs, name = getattr(agent, "PROGRAMS", ()), agents.name_of(agent)
-    unknown = by_default(Extent.UNKNOWN, f"rootsd does not know the settings of {agent.LABEL}")
-    reach = agent.reach(home) if hasattr(agent, "reach") else AgentReach(unknown, unknown)
-    if (typed := _typed(home, programs)) is not None:
-        reach = replace(reach, reads=typed, writes=typed)
-    remedy = f"rootsd confine -- {programs[0]}" if programs else None
-    if programs and hasattr(agent, "state"):
-        remedy = f"rootsd connect --confine {programs[0]}"
-    findings = list(reach.findings)
-    said = reach.writes
-    if not walled.isdisjoint(programs):
-        behind = by_default(Extent.ROOTS, "it starts behind the wall when you type its name")
-        reach = replace(reach, reads=behind, writes=behind, opened=())
-    elif said["extent"] == reach.reads["extent"] == Extent.EVERYTHING and said["file"] is not None:
-        findings.append(_asks_nothing(agent.LABEL, said, remedy or ""))
-    servers: list[ExposureItem] = []
-    for client in clients:
-        findings += about_hooks(client, home)
-        for path in client.settings_files(environment):
-            file = home.read_path(str(path), client.facts.language)
-            wrap = f"rootsd connect {client.facts.name} --wrap"
-            for server, its in servers_of(client, environment, file):
-                own = f"{client.facts.name}/{server.label}"
-                item = _item(own, server.label, home, its, found, wrap)
-                servers.append({**item, "agent": False})
-        for project in found.repositories if client.facts.project_file else ():
-            servers += _of_project(agent, client, environment, home, project, found)
-    for project in found.repositories:
-        findings += _in_project(agent, home, reach, project)
-    findings += _about_denials(name, home, found)
-    findings += _about_files(home)
-    reach = replace(reach, findings=tuple(findings))
-    yield _item(name, agent.LABEL, home, reach, found, remedy)
-    yield from servers
+class _AgentLook(Struct, frozen=True):
+    """A look at the settings of one agent. `found` is what there is to reach."""
+
+    agent: ModuleType
+    environment: ClientEnvironment
+    home: AgentHome
+    found: Survey
+
+    def items(self, walled: AbstractSet[str]) -> Iterator[ExposureItem]:
+        """Yield the item of the agent, and those of its servers; none if it is not here."""
+        agent, home = self.agent, self.home
+        named = agent.clients() if hasattr(agent, "clients") else ()
+        clients = [
+            client
+            for facts in named
+            if (client := all_clients()[facts.name]).is_found(self.environment)
+        ]
+        if not (clients or self._is_installed()):
+            return
+        programs, name = getattr(agent, "PROGRAMS", ()), agents.name_of(agent)
+        unknown = by_default(Extent.UNKNOWN, f"rootsd does not know the settings of {agent.LABEL}")
+        reach = agent.reach(home) if hasattr(agent, "reach") else AgentReach(unknown, unknown)
+        if (typed := _typed(home, programs)) is not None:
+            reach = replace(reach, reads=typed, writes=typed)
+        remedy = f"rootsd confine -- {programs[0]}" if programs else None
+        if programs and hasattr(agent, "state"):
+            remedy = f"rootsd connect --confine {programs[0]}"
+        findings = list(reach.findings)
+        said = reach.writes
+        if not walled.isdisjoint(programs):
+            behind = by_default(Extent.ROOTS, "it starts behind the wall when you type its name")
+            reach = replace(reach, reads=behind, writes=behind, opened=())
+        elif said["extent"] == reach.reads["extent"] == Extent.EVERYTHING and said["file"]:
+            what = f"{agent.LABEL} reads, changes, and runs anything without asking you"
+            kind, file = ExposureKind.ASKS_NOTHING, AgentFile(said["file"], JSON)
+            text = f"{what}: {said['reason']}"
+            findings.append(finding(kind, file, said["line"] or 1, text, remedy or ""))
+        servers: list[ExposureItem] = []
+        for client in clients:
+            findings += about_hooks(client, home)
+            servers += self._servers(client)
+        for project in self.found.repositories:
+            findings += self._in_project(reach, project)
+        findings += _about_denials(name, home, self.found)
+        findings += _about_files(home)
+        reach = replace(reach, findings=tuple(findings))
+        yield self._item(name, agent.LABEL, reach, remedy)
+        yield from servers
+
+    def _is_installed(self) -> bool:
+        if self.environment.program(getattr(self.agent, "PROGRAMS", ())) is not None:
+            return True
+        folders = self.agent.state().folders[:1] if hasattr(self.agent, "state") else ()
+        return any(self.environment.locate(folder.place).is_dir() for folder in folders)
+
+    def _servers(self, client: McpClient) -> Iterator[ExposureItem]:
+        """Yield the servers of a client, also those that it starts in a project unasked."""
+        name = client.facts.name
+        for place in client.settings_files(self.environment):
+            file = self.home.read_path(str(place), client.facts.language)
+            for server, its in servers_of(client, self.environment, file):
+                wrap = f"rootsd connect {name} --wrap"
+                yield self._item(f"{name}/{server.label}", server.label, its, wrap)
+        for project in self.found.repositories if client.facts.project_file else ():
+            path = f"{project}/{client.facts.project_file}"
+            if not os.path.lexists(path):
+                continue
+            starts = self.agent.started_servers(self.home, project)
+            file = self.home.read_in_project(path)
+            for server, its in servers_of(client, self.environment, file):
+                if starts(server.name):
+                    label = ServerId(server.name, project).label
+                    edit = edit_command(path, its.reads["line"])
+                    yield self._item(f"{name}/{label}", label, its, edit)
+
+    def _in_project(self, usual: AgentReach, project: str) -> Iterator[ExposureFinding]:
+        """Yield what the settings in a project change there, and what is wrong with them."""
+        paths = (f"{project}/{name}" for name in getattr(self.agent, "SETTINGS", ()))
+        files = {p: self.home.read_in_project(p) for p in paths if os.path.lexists(p)}
+        if not files:
+            return
+        there = self.agent.reach(self.home, list(files.values()))
+        for verb in ("reads", "writes"):
+            said, before = getattr(there, verb), getattr(usual, verb)
+            if said["file"] in files and is_wider(said["extent"], before["extent"]):
+                what = f"{verb} {_WITHOUT_QUESTION[said['extent']]} without a question"
+                text = f"a session in this project {what}: {said['reason']}"
+                file = files[said["file"]]
+                yield finding(ExposureKind.OVERRIDDEN, file, said["line"] or 1, text)
+        for file, (keys, off) in product(files.values(), SWITCHES):
+            if file.at(*keys) is off:
+                text = "a session in this project runs none of your hooks"
+                yield finding(ExposureKind.HOOKS_OFF, file, keys, text)
+        yield from islice(there.findings, _MAX_IN_PROJECT)
+
+    def _item(self, name: str, title: str, reach: AgentReach, remedy: str | None) -> ExposureItem:
+        opened = [path for each in reach.opened if (path := self.home.expand(each)) is not None]
+        reads, writes = (Extent(each["extent"]) for each in (reach.reads, reach.writes))
+        inside = self.found if reads.is_unlimited else self.found.below(opened)
+        return ExposureItem(
+            name=name,
+            title=title,
+            agent="/" not in name,
+            reads=reach.reads,
+            writes=reach.writes,
+            opened=opened,
+            repositories=len(inside.repositories),
+            secrets=len(inside.secrets),
+            findings=list(reach.findings),
+            remedy=remedy if reads.is_unlimited or writes.is_unlimited else None,
+        )
 
 
 def _typed(home: AgentHome, programs: Sequence[str]) -> ExposedAccess | None:
@@ -176,85 +239,6 @@ def _typed(home: AgentHome, programs: Sequence[str]) -> ExposedAccess | None:
                 file = f"{home.home}/{name}"
                 return {**by_default(Extent.EVERYTHING, reason), "file": file, "line": number}
     return None
-
-
-def _in_project(
-    agent: ModuleType, home: AgentHome, usual: AgentReach, project: str
-) -> Iterator[ExposureFinding]:
-    """Yield what the settings in a project change there, and what is wrong with them."""
-    paths = (f"{project}/{name}" for name in getattr(agent, "SETTINGS", ()))
-    files = {path: home.read_in_project(path) for path in paths if os.path.lexists(path)}
-    if not files:
-        return
-    there = agent.reach(home, list(files.values()))
-    for verb in ("reads", "writes"):
-        said, before = getattr(there, verb), getattr(usual, verb)
-        if said["file"] in files and is_wider(said["extent"], before["extent"]):
-            what = f"{verb} {_WITHOUT_QUESTION[said['extent']]} without a question"
-            text = f"a session in this project {what}: {said['reason']}"
-            yield finding(ExposureKind.OVERRIDDEN, files[said["file"]], said["line"] or 1, text)
-    for file, (keys, off) in product(files.values(), SWITCHES):
-        if file.at(*keys) is off:
-            text = "a session in this project runs none of your hooks"
-            yield finding(ExposureKind.HOOKS_OFF, file, keys, text)
-    yield from islice(there.findings, _MAX_IN_PROJECT)
-
-
-def _of_project(
-    agent: ModuleType,
-    client: McpClient,
-    environment: ClientEnvironment,
-    home: AgentHome,
-    project: str,
-    found: Survey,
-) -> Iterator[ExposureItem]:
-    """Yield the servers in a file of a project that the agent starts there without a question."""
-    path = f"{project}/{client.facts.project_file}"
-    if not os.path.lexists(path):
-        return
-    starts = agent.started_servers(home, project)
-    for server, its in servers_of(client, environment, home.read_in_project(path)):
-        if starts(server.name):
-            label = ServerId(server.name, project).label
-            edit = edit_command(path, its.reads["line"])
-            item = _item(f"{client.facts.name}/{label}", label, home, its, found, edit)
-            yield {**item, "agent": False}
-
-
-def _item(
-    name: str,
-    title: str,
-    home: AgentHome,
-    reach: AgentReach,
-    found: Survey,
-    remedy: str | None,
-) -> ExposureItem:
-    opened = [path for each in reach.opened if (path := home.expand(each)) is not None]
-    extent = Extent(reach.reads["extent"])
-    inside = found if extent.is_unlimited else found.below(opened)
-    is_open = extent.is_unlimited or Extent(reach.writes["extent"]).is_unlimited
-    return ExposureItem(
-        name=name,
-        title=title,
-        agent=True,
-        reads=reach.reads,
-        writes=reach.writes,
-        opened=opened,
-        repositories=len(inside.repositories),
-        secrets=len(inside.secrets),
-        findings=list(reach.findings),
-        remedy=remedy if is_open else None,
-    )
-
-
-def _asks_nothing(label: str, said: ExposedAccess, remedy: str) -> ExposureFinding:
-    return ExposureFinding(
-        kind=ExposureKind.ASKS_NOTHING,
-        text=f"{label} reads, changes, and runs anything without asking you: {said['reason']}",
-        file=said["file"] or "",
-        line=said["line"] or 1,
-        remedy=remedy,
-    )
 
 
 def _about_files(home: AgentHome) -> Iterator[ExposureFinding]:

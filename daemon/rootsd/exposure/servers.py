@@ -143,10 +143,8 @@ def unpinned(words: Sequence[str]) -> str | None:
         return None
     if runner == "deno" and not package.startswith(("npm:", "jsr:", "http")):
         return None
-    is_fixed = _FIXED_SOURCE.search(package) is not None
-    if runner in _CONTAINERS:
-        return None if is_fixed else package
-    return None if is_fixed or _EXACT.search(package) is not None else package
+    is_exact = runner not in _CONTAINERS and _EXACT.search(package) is not None
+    return None if is_exact or _FIXED_SOURCE.search(package) is not None else package
 
 
 def _mounted(words: Sequence[str]) -> Iterator[str]:
