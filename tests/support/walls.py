@@ -507,7 +507,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
         (tree.SharedTree, "find_broken", lambda *_: {}),
         (base_view.BaseView, "_broken", lambda _: []),
     ),
-    Weakness.TOKENS_SHOWN: ((default_view, "find_token_files", lambda _: ()),),
+    Weakness.TOKENS_SHOWN: ((default_view, "hidden_tokens", lambda _: ()),),
     Weakness.ANY_PATH: (
         (_Finder, "_refusal", lambda *_: None),
         (person, "without_secrets", lambda text: text),

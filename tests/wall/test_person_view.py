@@ -19,7 +19,8 @@ from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors
 from rootsd.wall.view import person_view as person
 from rootsd.wall.view.default_view import CACHES, TOOLCHAINS, home_entries, secret_entries
-from rootsd.wall.view.person_view import PersonView, _Finder, person_view
+from rootsd.wall.view.person_view import PersonView, person_view
+from rootsd.wall.view.shown_paths import ShownPaths
 from support.walls import Wall, Weakness
 
 SECRET = "TOPSECRET-9f8e7d6c5b"  # noqa: S105 - it is planted
@@ -526,7 +527,7 @@ def test_control_without_the_refusals_a_variable_or_a_link_opens_a_secret(
     variables: dict[str, list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_Finder, "_refusal", lambda *_: None)
+    monkeypatch.setattr(ShownPaths, "_refusal", lambda *_: None)
     monkeypatch.setattr(person, "without_secrets", lambda text: text)
     monkeypatch.setattr(person, "has_literal_secret", lambda _: False)
     with _linked(hostile_home, links):

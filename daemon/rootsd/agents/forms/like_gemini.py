@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rootsd.agents.forms import client, place, reach
 
 
-class Fork(NamedTuple):
+class GeminiFork(NamedTuple):
     """A program that was made from Gemini CLI, or itself.
 
     * `mode`: the keys of the mode, `modes` what each reads and writes, and `usual` the same
@@ -26,7 +26,9 @@ class Fork(NamedTuple):
     is_trusting: bool
 
 
-def reach_of_fork(home: reach.AgentHome, inside: reach.AgentFiles, fork: Fork) -> reach.AgentReach:
+def reach_of_fork(
+    home: reach.AgentHome, inside: reach.AgentFiles, fork: GeminiFork
+) -> reach.AgentReach:
     """Return what the settings of a fork allow.
 
     Its file tools are refused outside of the project and `includeDirectories`.
@@ -91,7 +93,7 @@ def _allowed_commands(file: reach.AgentFile) -> reach.TextsByKeys:
     return found
 
 
-def _sandbox(home: reach.AgentHome, fork: Fork, setting: object) -> str:
+def _sandbox(home: reach.AgentHome, fork: GeminiFork, setting: object) -> str:
     """Return the command of its sandbox, `true` for the usual one, or an empty text."""
     if isinstance(setting, dict):
         setting = setting.get("command", "true") if setting.get("enabled") else ""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rootsd.agents.forms import access, client, place, reach
 
 
-class Fork(NamedTuple):
+class OpencodeFork(NamedTuple):
     """opencode itself, or a program that was made from it.
 
     * `name`: of its folders, and in capitals that of its variables.
@@ -48,7 +48,7 @@ class Fork(NamedTuple):
         return (*self.names, *inside)
 
 
-def lists_of_fork(fork: Fork) -> access.ListFormat:
+def lists_of_fork(fork: OpencodeFork) -> access.ListFormat:
     """Return the format of its access lists, and what else it merges."""
     prefix, keys = fork.name.upper(), ("permission", "external_directory")
     macos = f"/Library/Application Support/{fork.name}"
@@ -75,7 +75,7 @@ def lists_of_fork(fork: Fork) -> access.ListFormat:
     )
 
 
-def client_of_fork(fork: Fork, *used: str) -> client.ClientFacts:
+def client_of_fork(fork: OpencodeFork, *used: str) -> client.ClientFacts:
     """Return its configuration files, which may have comments and end in `.json` or `.jsonc`.
 
     Our entry is in the later one of the files `used`. Servers in the others are wrapped, too.
@@ -108,7 +108,9 @@ def client_of_fork(fork: Fork, *used: str) -> client.ClientFacts:
     )
 
 
-def reach_of_fork(home: reach.AgentHome, inside: reach.AgentFiles, fork: Fork) -> reach.AgentReach:
+def reach_of_fork(
+    home: reach.AgentHome, inside: reach.AgentFiles, fork: OpencodeFork
+) -> reach.AgentReach:
     """Return what its settings allow, run in opencode 1.18.33. The last rule that matches wins.
 
     It runs commands and edits without a question by default. It asks before it uses a folder
@@ -149,7 +151,9 @@ def reach_of_fork(home: reach.AgentHome, inside: reach.AgentFiles, fork: Fork) -
     return reach.AgentReach(said[0], said[1], tuple(opened), found)
 
 
-def _files(home: reach.AgentHome, inside: reach.AgentFiles, fork: Fork) -> list[reach.AgentFile]:
+def _files(
+    home: reach.AgentHome, inside: reach.AgentFiles, fork: OpencodeFork
+) -> list[reach.AgentFile]:
     """Return all settings, the ones that win last."""
     found = [*inside]
     files: list[reach.AgentFile] = []

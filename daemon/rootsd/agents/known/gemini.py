@@ -120,5 +120,5 @@ def reach(
     usual = (extent.ASKS_ELSEWHERE, extent.ASKS)
     modes = {"auto_edit": (extent.ASKS_ELSEWHERE,) * 2}  # it ignores `yolo` in settings
     mode = ("general", "defaultApprovalMode")
-    fork = forms.like_gemini.Fork(LABEL, folder, mode, modes, usual, is_trusting=True)
+    fork = forms.like_gemini.GeminiFork(LABEL, folder, mode, modes, usual, is_trusting=True)
     return forms.like_gemini.reach_of_fork(home, inside, fork)

@@ -44,8 +44,8 @@ def reach(
     return forms.like_opencode.reach_of_fork(home, inside, _fork())
 
 
-def _fork() -> forms.like_opencode.Fork:
-    return forms.like_opencode.Fork(
+def _fork() -> forms.like_opencode.OpencodeFork:
+    return forms.like_opencode.OpencodeFork(
         label=LABEL,
         name="kilo",
         names=_NAMES,

@@ -97,5 +97,5 @@ def reach(
         "auto_edit": (extent.ASKS_ELSEWHERE, extent.ASKS_ELSEWHERE),
     }  # fmt: skip
     mode = ("tools", "approvalMode")
-    fork = forms.like_gemini.Fork(LABEL, folder, mode, modes, auto, is_trusting=False)
+    fork = forms.like_gemini.GeminiFork(LABEL, folder, mode, modes, auto, is_trusting=False)
     return forms.like_gemini.reach_of_fork(home, inside, fork)

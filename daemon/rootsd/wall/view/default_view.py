@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors
 from rootsd.core.secret_names import is_secret_name
 from rootsd.disk.links import walk_links
-from rootsd.wall.view.token_files import find_token_files
+from rootsd.wall.view.token_files import hidden_tokens
 
 SYSTEM = b"""
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /nix /snap /gnu/store
@@ -170,10 +170,7 @@ def base_entries(home: bytes, uid: int) -> list[ViewEntry]:
 
 def secret_entries(home: bytes, entries: Iterable[ViewEntry]) -> list[ViewEntry]:
     """Return what is hidden in `entries`: logins, and names like `.env` at the top of a tool."""
-    found = [
-        ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
-        for path, tool in find_token_files(home)
-    ]
+    found = list(hidden_tokens(home))
     for entry in entries:
         if entry.kind in (ViewEntryKind.CACHE, ViewEntryKind.TOOLS):
             with suppress(PermissionError):
@@ -218,6 +215,11 @@ def entry_for(path: bytes, kind: ViewEntryKind, reason: str) -> Iterator[ViewEnt
         yield ViewEntry(path, kind, reason)
 
 
+def is_system(path: bytes) -> bool:
+    """Return whether every program has a path already, as a part of the system."""
+    return not {path, *ancestors(path)}.isdisjoint(SYSTEM)
+
+
 def _system_entries() -> Iterator[ViewEntry]:
     for name in SYSTEM:
         yield from entry_for(name, ViewEntryKind.READ, "system files")
@@ -241,16 +243,12 @@ def _link_targets(path: bytes, reason: str) -> Iterator[ViewEntry]:
         for place, target in walk_links(path):
             if target is not None:
                 is_linked = True
-                if not _is_system(place):
+                if not is_system(place):
                     yield ViewEntry(place, ViewEntryKind.LINK, reason, target)
     except OSError:  # a loop of links leads nowhere
         return
-    if is_linked and not _is_system(place):
+    if is_linked and not is_system(place):
         yield from entry_for(place, ViewEntryKind.READ, reason)
-
-
-def _is_system(path: bytes) -> bool:
-    return any(contains(above, path) for above in SYSTEM)
 
 
 def _packages(uid: int) -> Iterator[ViewEntry]:

@@ -5,6 +5,8 @@ Names are below the home folder. In the tables of variables, `-` stands for no u
 
 from __future__ import annotations
 
+from rootsd.core.mount_plan import ViewEntryKind
+
 # A variable, where its tool usually lies, and what is in that folder. A variable that names
 # another folder shows it only if that is there, too.
 TOOL_VARIABLES = """
@@ -23,13 +25,14 @@ TOOL_VARIABLES = """
     HOMEBREW_PREFIX .linuxbrew bin/brew | VIRTUAL_ENV - pyvenv.cfg
 """
 # Of these, only parts are shown, because logins lie beside them.
-PART_VARIABLES = """
-    CARGO_HOME .cargo bin env | GOPATH go bin | N_PREFIX - bin lib include share n
-    NPM_CONFIG_PREFIX .npm-global bin lib | PYTHONUSERBASE - bin lib | COMPOSER_HOME - vendor
-    GEM_HOME - bin gems specifications extensions
-"""
-# These parts are caches, and these are settings that are looked through for secrets.
-CACHE_VARIABLES = "CARGO_HOME .cargo registry git | GOPATH go pkg"
+PART_VARIABLES = {
+    ViewEntryKind.TOOLS: """
+        CARGO_HOME .cargo bin env | GOPATH go bin | N_PREFIX - bin lib include share n
+        NPM_CONFIG_PREFIX .npm-global bin lib | PYTHONUSERBASE - bin lib | COMPOSER_HOME - vendor
+        GEM_HOME - bin gems specifications extensions""",
+    ViewEntryKind.CACHE: "CARGO_HOME .cargo registry git | GOPATH go pkg",
+}
+# These parts are settings, which are looked through for secrets.
 SETTINGS_VARIABLES = "CARGO_HOME .cargo config.toml | ZDOTDIR - .zshenv .zprofile .zshrc .zlogin"
 # The folders of programs that a person has without a PATH, and the names that others must have.
 OWN_PROGRAM_FOLDERS = b".local/bin bin".split()

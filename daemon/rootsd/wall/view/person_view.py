@@ -2,13 +2,11 @@
 
 PATH and variables of tools name programs. The settings of shells and git name files, and links
 lead to places where people keep their settings (stow, home-manager). `person_view` follows all of
-these, reads nothing else, and changes nothing.
+these, reads nothing else, and changes nothing. `shown_paths` judges each path that it finds.
 
 Whoever starts a program chooses its variables: an editor takes them from the settings of a
-workspace. So a variable shows only a folder in which a tool is installed, and nothing shows the
-home folder, a wide folder such as `.config`, a project, a file of another user, or what sounds
-like a secret. A settings file with secrets is shown as a copy without those lines. Each refusal
-is a `LeftOut`.
+workspace. So a variable shows only a folder in which a tool is installed. A settings file with
+secrets is shown as a copy without those lines.
 """
 
 from __future__ import annotations
@@ -21,19 +19,16 @@ from typing import NamedTuple
 
 from rootsd.core.labels import home_label, safe_label
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
-from rootsd.core.paths import PRIVATE_IN_HOME, ancestors, contains, text_of
-from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
+from rootsd.core.paths import contains, text_of
 from rootsd.core.secret_names import is_secret_name, secret_part
 from rootsd.disk.git_settings import read_settings
-from rootsd.disk.links import MAX_LINKS, final_path, walk_links
+from rootsd.disk.links import final_path, walk_links
 from rootsd.disk.reader import read_small
-from rootsd.wall.view.default_view import SYSTEM
+from rootsd.wall.view.default_view import is_system
 from rootsd.wall.view.known_settings import (
-    CACHE_VARIABLES,
     GIT_FILES,
     GIT_SETTINGS,
     INSTALLED_BESIDE,
-    LOGINS,
     OWN_PROGRAM_FOLDERS,
     PART_VARIABLES,
     PROGRAM_FOLDERS,
@@ -46,16 +41,11 @@ from rootsd.wall.view.known_settings import (
     WRITTEN_IN_TOOLS,
 )
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
-from rootsd.wall.view.token_files import find_token_files, matches
+from rootsd.wall.view.shown_paths import LeftOut, ShownPaths
+from rootsd.wall.view.token_files import matches
 
 _SOURCE = frozenset((b"source", b".", b"\\."))
 _BEFORE_SOURCE = frozenset((b";", b"then", b"&&", b"||", b"{", b"do", b"builtin"))
-_SYSTEM = frozenset(SYSTEM)
-_SHOWN = frozenset(
-    (ViewEntryKind.READ, ViewEntryKind.CACHE, ViewEntryKind.TOOLS, ViewEntryKind.WRITE)
-)
-_FOLLOWED = frozenset((*_SHOWN, ViewEntryKind.LINK))
-_KERNEL = (b"/proc/", b"/sys/", b"/dev/")
 # A link of Fedora with ostree, to /var/home and /var/roothome.
 _HOMES = (b"/home", b"/root")
 _ELF = b"\x7fELF"
@@ -65,19 +55,6 @@ _MAX_SCRIPT_BYTES = 64 << 10
 _MAX_NAMES = 2000
 _MAX_FILES = 100  # of a folder of settings
 _MAX_DEPTH = 8  # of files that name files
-
-
-class LeftOut(NamedTuple):
-    """A path that something names and the view does not have as it is, why, and what opens it."""
-
-    path: bytes
-    named_by: str
-    why: str
-    remedy: str
-
-    def sentence(self, home: bytes) -> str:
-        """Return the words for people."""
-        return f"{home_label(self.path, home)}, for {self.named_by}: {self.why} ({self.remedy})"
 
 
 class PersonView(NamedTuple):
@@ -100,87 +77,36 @@ def person_view(
     `home` is real. The `roots` are visible anyway, and nothing in a `denied` folder is. Other
     projects are known by their markers.
     """
-    finder = _Finder(home, uid, environment, roots, denied)
-    finder.add_base(base)
+    shown = ShownPaths(home, uid, roots, denied)
+    shown.add_dotfiles((*SETTINGS, *SHELL_SETTINGS, *GIT_SETTINGS))
+    shown.add_base(base)
+    finder = _Finder(shown, environment)
     finder.add_names_of_home()
     finder.add_tools()
     finder.add_programs()
     finder.add_settings()
-    return PersonView(tuple(finder.entries()), tuple(finder.left_out.values()))
+    return PersonView(tuple(shown.entries()), tuple(shown.left_out.values()))
 
 
 class _Finder:
-    """Collects the entries. What comes first stays."""
+    """Finds what a person's environment and settings name, and adds it to what is shown."""
 
-    def __init__(
-        self,
-        home: bytes,
-        uid: int,
-        environment: Mapping[bytes, bytes],
-        roots: Iterable[bytes],
-        denied: Iterable[bytes],
-    ) -> None:
-        self.left_out: dict[bytes, LeftOut] = {}
-        self._home = home
-        self._uid = uid
+    def __init__(self, shown: ShownPaths, environment: Mapping[bytes, bytes]) -> None:
+        self._shown = shown
         self._environment = environment
-        self._roots = tuple(roots)
-        self._denied = frozenset(denied)
-        self._entries: dict[bytes, ViewEntry] = {}
-        self._dotfiles: set[bytes] = set()
-        self._is_project_at: dict[bytes, bool] = {}
         self._done: set[bytes] = set()
-        self._alias = os.path.normpath(environment.get(b"HOME", b"") or home)
-
-    def entries(self) -> Iterator[ViewEntry]:
-        """Yield the entries, each at a path without links on the way."""
-        links = {path for path, each in self._entries.items() if each.kind is ViewEntryKind.LINK}
-        for path, entry in self._entries.items():
-            around = (self._entries.get(each) for each in ancestors(path))
-            if entry.kind in _SHOWN and entry.kind in (each.kind for each in around if each):
-                continue
-            if links.isdisjoint(ancestors(path)):
-                yield entry
-                continue
-            place = os.path.join(final_path(os.path.dirname(path)), os.path.basename(path))
-            if not self._is_shown(place):
-                yield entry._replace(path=place)
-
-    def add_base(self, base: Iterable[ViewEntry]) -> None:
-        """Add the entries that every person has, and what those lead to that are links."""
-        for name in (*SETTINGS, *SHELL_SETTINGS, *GIT_SETTINGS):
-            path = self._home + b"/" + name
-            real = final_path(path)
-            usual = os.path.basename(name).lstrip(b".")
-            if real != path and os.path.basename(real).lstrip(b".").startswith(usual):
-                self._dotfiles.update(filter(None, [self._project_of(real)]))
-        linked = list[ViewEntry]()
-        for entry in base:
-            is_named = entry.path != self._home and contains(self._home, entry.path)
-            if is_named and entry.kind in _FOLLOWED and final_path(entry.path) != entry.path:
-                linked.append(entry)
-            else:
-                self._entries[entry.path] = entry
-        for entry in linked:
-            is_link = entry.kind is ViewEntryKind.LINK
-            kind = ViewEntryKind.READ if is_link else entry.kind
-            self._add(entry.path, entry.reason, kind)
+        self._alias = os.path.normpath(environment.get(b"HOME", b"") or shown.home)
 
     def add_names_of_home(self) -> None:
         """Add the links by which the home folder has other names, which files may hold."""
         for name in (*_HOMES, self._alias):
             with suppress(OSError):  # a loop of links leads nowhere
                 steps = list(walk_links(name)) if name.startswith(b"/") else []
-                if steps and contains(steps[-1][0], self._home):
-                    self._add_links(steps)
-
-    def _add_links(self, steps: Iterable[tuple[bytes, bytes | None]]) -> None:
-        for path, target in steps:
-            if target is not None and not self._is_shown(path):
-                entry = ViewEntry(
-                    path, ViewEntryKind.LINK, "another name of the home folder", target
-                )
-                self._entries.setdefault(path, entry)
+                if steps and contains(steps[-1][0], self._shown.home):
+                    for path, target in steps:
+                        if target is not None and not self._shown.is_shown(path):
+                            reason = "another name of the home folder"
+                            self._shown.put(ViewEntry(path, ViewEntryKind.LINK, reason, target))
 
     # Programs
 
@@ -190,13 +116,14 @@ class _Finder:
             if (place := self._moved(variable, usual)) is not None:
                 named_by = f"variable {text_of(variable)}"
                 if any(os.path.exists(place + b"/" + mark) for mark in marks):
-                    self._add(place, named_by, ViewEntryKind.TOOLS)
+                    self._shown.add(place, named_by, ViewEntryKind.TOOLS)
                 else:
-                    self._leave_out(place, named_by, "it does not look like a folder of this tool")
-        for path, named_by in self._moved_parts(PART_VARIABLES):
-            self._add(path, named_by, ViewEntryKind.TOOLS)
-        for path, named_by in self._moved_parts(CACHE_VARIABLES):
-            self._add(path, named_by, ViewEntryKind.CACHE)
+                    self._shown.leave_out(
+                        place, named_by, "it does not look like a folder of this tool"
+                    )
+        for kind, table in PART_VARIABLES.items():
+            for path, named_by in self._moved_parts(table):
+                self._shown.add(path, named_by, kind)
         for path, named_by in self._moved_parts(SETTINGS_VARIABLES):
             self._add_shell_settings(path, named_by)
 
@@ -212,34 +139,35 @@ class _Finder:
         The files in which tools keep logins are hidden there, too.
         """
         place = self._at_home(self._environment.get(variable, b"").split(b":")[0])
-        if not place.startswith(b"/") or place == self._home + b"/" + usual:
+        if not place.startswith(b"/") or place == self._shown.home + b"/" + usual:
             return None
         real = final_path(place)
-        is_above = contains(real, self._home)
-        if is_above or _is_system(real) or self._is_shown(real) or not os.path.isdir(real):
+        is_above = contains(real, self._shown.home)
+        if is_above or is_system(real) or self._shown.is_shown(real) or not os.path.isdir(real):
             return None
-        for path, tool in find_token_files(place, usual):
-            self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
+        self._shown.hide_tokens(place, usual)
         return place
 
     def add_programs(self) -> None:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
         drives = _windows_drives() if b"WSL_DISTRO_NAME" in self._environment else []
-        usual = [self._home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
+        usual = [self._shown.home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
         for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
             real = final_path(folder) if folder.startswith(b"/") else b"/usr"
             if any(contains(drive, real) for drive in drives):
-                self._leave_out(folder, "PATH", "programs of Windows cannot start inside")
+                self._shown.leave_out(folder, "PATH", "programs of Windows cannot start inside")
                 continue
-            is_known = self._is_shown(real)  # of these, only the usual ones have links out
-            if _is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
+            is_known = self._shown.is_shown(real)  # of these, only the usual ones have links out
+            if is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
                 continue
             files = [*islice(_files_below(folder), _MAX_NAMES + 1)]
             if not is_known and os.path.basename(folder) not in PROGRAM_FOLDERS:
-                self._refuse(folder, "PATH", "its name does not say that only programs are in it")
+                self._shown.refuse(
+                    folder, "PATH", "its name does not say that only programs are in it"
+                )
             elif not is_known and len(files) > _MAX_NAMES:
-                self._refuse(folder, "PATH", _TOO_MANY)
+                self._shown.refuse(folder, "PATH", _TOO_MANY)
             elif is_known or self._add_programs_at(folder) is not None:
                 for path in files:
                     self._add_program(path) if os.path.islink(path) else self._look_into(path)
@@ -249,26 +177,26 @@ class _Finder:
         above = os.path.dirname(folder)
         is_prefix = os.path.isdir(above + b"/lib/node_modules")
         kind = ViewEntryKind.TOOLS if is_prefix else ViewEntryKind.READ
-        place = self._add(folder, "PATH", kind)
-        if place is not None and above[len(self._home) + 1 :] not in (b"", *WIDE):
+        place = self._shown.add(folder, "PATH", kind)
+        if place is not None and above[len(self._shown.home) + 1 :] not in (b"", *WIDE):
             for name in INSTALLED_BESIDE:
-                self._add(above + b"/" + name, "PATH", kind)
+                self._shown.add(above + b"/" + name, "PATH", kind)
         return place
 
     def _add_program(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
         """Add the installation of a program, of the links to it, and of its interpreter."""
-        is_new = depth and path not in self._done and not _is_system(path)
+        is_new = depth and path not in self._done and not is_system(path)
         if not is_new or not os.path.isfile(path) or not os.access(path, os.X_OK):
             return
         self._done.add(path)
-        if not self._is_shown(path):
+        if not self._shown.is_shown(path):
             program = safe_label(os.path.basename(path))
             where = self._installation(path)
-            self._add(where, f"the program {program}", ViewEntryKind.TOOLS)
+            self._shown.add(where, f"the program {program}", ViewEntryKind.TOOLS)
         if os.path.islink(path):
             target = os.path.join(os.path.dirname(path), os.readlink(path))
             self._add_program(os.path.normpath(target), depth - 1)
-        elif self._is_shown(path):
+        elif self._shown.is_shown(path):
             self._look_into(path, depth - 1)
 
     def _look_into(self, path: bytes, depth: int = _MAX_DEPTH) -> None:
@@ -277,23 +205,23 @@ class _Finder:
         is_program = os.access(path, os.X_OK)
         part = path if is_secret_name(os.path.basename(path)) else None
         if not is_program:
-            part = part or secret_part(path.removeprefix(self._home))
+            part = part or secret_part(path.removeprefix(self._shown.home))
         if part is not None or _without_secrets(path, text) != text:
-            self._hide(path, "PATH", "it looks like a secret, or holds one")
+            self._shown.hide(path, "PATH", "it looks like a secret, or holds one")
         elif text.startswith(b"#!/") and (words := text[2:].partition(b"\n")[0].split()):
             self._add_program(os.path.normpath(words[0]), depth)
 
     def _installation(self, program: bytes) -> bytes:
         """Return the folder to show for a program: an installation, a part of it, or the file."""
-        if self._project_of(final_path(program)) in self._dotfiles:
+        if self._shown.is_dotfile(program):
             return program
         parts = program.split(b"/")
-        start = self._home.count(b"/") + 1 if contains(self._home, program) else 2
+        start = self._shown.home.count(b"/") + 1 if contains(self._shown.home, program) else 2
         for at in range(start, len(parts) - 1):
             if parts[at] in PROGRAM_PARTS:
                 top = b"/".join(parts[:at])
                 beside = (os.path.exists(top + b"/" + name) for name in INSTALLED_BESIDE)
-                is_wide = at == start or top[len(self._home) + 1 :] in WIDE
+                is_wide = at == start or top[len(self._shown.home) + 1 :] in WIDE
                 return top if not is_wide and any(beside) else top + b"/" + parts[at]
         return program
 
@@ -302,14 +230,14 @@ class _Finder:
     def add_settings(self) -> None:
         """Add the settings without secrets, and the files that they name."""
         for name in GIT_SETTINGS:
-            self._add_git_settings(self._home + b"/" + name, "settings of git", name)
+            self._add_git_settings(self._shown.home + b"/" + name, "settings of git", name)
         for name in SHELL_SETTINGS:
-            self._add_shell_settings(self._home + b"/" + name, "settings of shells", name)
+            self._add_shell_settings(self._shown.home + b"/" + name, "settings of shells", name)
         for name in SETTINGS:
-            self._add_setting(self._home + b"/" + name, "settings", name)
+            self._add_setting(self._shown.home + b"/" + name, "settings", name)
         for pattern in WRITTEN_IN_TOOLS:
-            for path in matches(self._home, pattern):
-                if self._is_shown(path) and os.path.isfile(path):
+            for path in matches(self._shown.home, pattern):
+                if self._shown.is_shown(path) and os.path.isfile(path):
                     self._add_file(path, "settings in a toolchain")
 
     def _add_git_settings(
@@ -330,8 +258,8 @@ class _Finder:
     ) -> None:
         text = self._new_text(path, named_by, name, depth)
         for file in map(self._expanded, _sourced(text)):
-            if file.startswith(b"/") and not _is_system(file) and not set(file) & set(b"$*?[`"):
-                sourced_by = f"what {home_label(path, self._home)} reads"
+            if file.startswith(b"/") and not is_system(file) and not set(file) & set(b"$*?[`"):
+                sourced_by = f"what {home_label(path, self._shown.home)} reads"
                 self._add_shell_settings(file, sourced_by, depth=depth - 1)
 
     def _new_text(self, path: bytes, named_by: str, name: bytes, depth: int) -> bytes:
@@ -346,7 +274,7 @@ class _Finder:
         """Return a word of a person's settings with the home folder in it."""
         for start in (b"~/", b"$HOME/", b"${HOME}/"):
             if word.startswith(start):
-                return self._home + b"/" + word[len(start) :]
+                return self._shown.home + b"/" + word[len(start) :]
         return word
 
     def _add_setting(self, path: bytes, named_by: str, name: bytes = b"") -> bytes | None:
@@ -355,8 +283,8 @@ class _Finder:
         Return the text of the file that is shown, or None. A file with a known `name`, such as
         `.npmrc`, may have the name of a secret.
         """
-        place = self._follow(path, named_by, name)
-        if place is None or _is_system(place):
+        place = self._shown.follow(path, named_by, name)
+        if place is None or is_system(place):
             return None if place is None else read_small(final_path(place), _MAX_BYTES)
         if not os.path.isdir(place):
             return self._add_file(place, named_by)
@@ -364,10 +292,10 @@ class _Finder:
             return None
         self._done.add(place)
         files = list(islice(_files_below(place), _MAX_FILES + 1))
-        if len(files) > _MAX_FILES and not self._is_shown(place):
-            self._leave_out(path, named_by, _TOO_MANY)
+        if len(files) > _MAX_FILES and not self._shown.is_shown(place):
+            self._shown.leave_out(path, named_by, _TOO_MANY)
         elif all(self._is_clean(each) for each in files):
-            self._show(place, named_by)
+            self._shown.show(place, named_by)
         else:
             for each in files:
                 self._add_setting(each, named_by)
@@ -377,16 +305,17 @@ class _Finder:
         text = read_small(final_path(path), _MAX_BYTES)
         if text is None:
             return None
-        clean = text if self._is_in_root(path) else _without_secrets(path, text)
+        clean = text if self._shown.is_in_root(path) else _without_secrets(path, text)
         if clean == text:
-            self._show(path, named_by)
+            self._shown.show(path, named_by)
         elif clean is None:
-            self._hide(path, named_by, "it holds what looks like a secret, or is too long")
+            self._shown.hide(path, named_by, "it holds what looks like a secret, or is too long")
         else:
-            self._leave_out(path, named_by, "programs get a copy without the lines with secrets")
+            self._shown.leave_out(
+                path, named_by, "programs get a copy without the lines with secrets"
+            )
             reason = f"{named_by}; a copy without the lines with secrets"
-            copy = ViewEntry(path, ViewEntryKind.COPY, reason, content=clean)
-            self._entries.setdefault(path, copy)
+            self._shown.put(ViewEntry(path, ViewEntryKind.COPY, reason, content=clean))
         return clean
 
     def _is_clean(self, path: bytes) -> bool:
@@ -395,148 +324,11 @@ class _Finder:
         text = read_small(final_path(path), _MAX_BYTES)
         return text is not None and _without_secrets(path, text) == text
 
-    # Paths
-
     def _at_home(self, path: bytes) -> bytes:
         """Return a path of the environment with the real home folder in it."""
         path = b"/" + os.path.normpath(path).lstrip(b"/") if path.startswith(b"/") else b""
         is_inside = self._alias != b"/" and contains(self._alias, path)
-        return self._home + path[len(self._alias) :] if is_inside else path
-
-    def _add(
-        self, path: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ
-    ) -> bytes | None:
-        """Add a file or a folder as a whole, and return its place if it may be shown."""
-        place = self._follow(path, named_by)
-        if place is None or _is_system(final_path(place)):
-            return None
-        if self._is_shown(place):
-            return place
-        names = _names_in(place)
-        if names and self._project_of(final_path(place)) in self._dotfiles:
-            self._leave_out(path, named_by, "it is a folder of your dotfiles")
-            return None
-        if any(os.path.lexists(b"%s/%s/.git" % (place, name)) for name in names):
-            self._leave_out(path, named_by, "it holds a project")
-            return None
-        self._show(place, named_by, kind if os.path.isdir(place) else ViewEntryKind.READ)
-        logins = (name for name in LOGINS if os.path.exists(place + b"/" + name))
-        for name in (*filter(is_secret_name, names), *logins):
-            self._hide(place + b"/" + name, named_by, "its name sounds like secrets")
-        return place
-
-    def _refuse(self, path: bytes, named_by: str, why: str) -> None:
-        """Leave out a folder, with a better reason if there is one."""
-        if self._follow(path, named_by) is not None:
-            self._leave_out(path, named_by, why)
-
-    def _show(self, place: bytes, named_by: str, kind: ViewEntryKind = ViewEntryKind.READ) -> None:
-        if not self._is_shown(place):
-            kind = kind if os.path.isdir(place) else ViewEntryKind.READ
-            self._entries[place] = ViewEntry(place, kind, named_by)
-
-    def _hide(self, path: bytes, named_by: str, why: str) -> None:
-        """Leave out a file, also where the folder around it is shown."""
-        self._leave_out(path, named_by, why)
-        if self._is_shown(path):
-            self._entries[path] = ViewEntry(path, ViewEntryKind.HIDDEN, f"{named_by}: {why}")
-
-    def _leave_out(self, path: bytes, named_by: str, why: str, remedy: str = "") -> None:
-        remedy = remedy or f"--read {home_label(path, self._home)}"
-        self.left_out.setdefault(path, LeftOut(path, named_by, why, remedy))
-
-    def _is_in_root(self, path: bytes) -> bool:
-        return any(contains(each, path) for each in self._roots)
-
-    def _is_shown(self, path: bytes) -> bool:
-        """Return whether the view has a path already, with everything in it."""
-        if self._is_in_root(path):
-            return True
-        for each in (path, *ancestors(path)):
-            if (entry := self._entries.get(each)) is not None:
-                return entry.kind in _SHOWN
-        return False
-
-    def _follow(self, path: bytes, named_by: str, name: bytes = b"") -> bytes | None:
-        """Add the links at `path`, and return where they lead; None if that must not be shown.
-
-        It is no reason against settings with a known `name` that the name is one of secrets.
-        """
-        if not os.path.lexists(path) or path.startswith(_KERNEL):
-            return None
-        links: list[ViewEntry] = []
-        place = b"/" + os.path.normpath(path).lstrip(b"/")
-        try:
-            while os.path.islink(place) and len(links) < MAX_LINKS:
-                links.append(ViewEntry(place, ViewEntryKind.LINK, named_by, os.readlink(place)))
-                place = os.path.normpath(os.path.join(os.path.dirname(place), links[-1].target))
-            # The text cannot tell where `..` after a link leads, or a link of the kernel.
-            if place.startswith(_KERNEL) or not os.path.samefile(place, path):
-                links, place = [], final_path(path)
-            real = final_path(place)
-            refusal = self._refusal(real, os.stat(real), os.path.basename(name))
-        except (OSError, ValueError):
-            return None
-        if refusal is not None:
-            self._leave_out(path, named_by, *refusal)
-            return None
-        if self._is_closed(real):
-            return None
-        if self._is_in_root(real):
-            place = real
-        for link in links:
-            if not self._is_shown(link.path):
-                self._entries.setdefault(link.path, link)
-        return place
-
-    def _refusal(self, real: bytes, found: os.stat_result, name: bytes) -> tuple[str, str] | None:
-        """Return why a real path is not shown, and what opens it; or None."""
-        if _is_system(real) or self._is_in_root(real):
-            return None
-        if contains(real, self._home):
-            return "it holds the home folder", "--read FOLDER"
-        inside = real[len(self._home) + 1 :] if contains(self._home, real) else b""
-        if inside in WIDE:
-            return "it holds more than tools or settings", "--read FOLDER"
-        read = f"--read {home_label(real, self._home)}"
-        judged = inside or real
-        if name and os.path.basename(real) == name:
-            judged = os.path.dirname(judged)
-        if (part := secret_part(judged)) is not None:
-            return f"{text_of(part)} sounds like secrets", read
-        above = () if inside else ancestors(real)
-        owners = {found.st_uid, *(os.stat(each).st_uid for each in above)}
-        if not owners <= {0, self._uid}:
-            return "it belongs to another user", read
-        if any(contains(real, each) for each in (*self._roots, *self._denied)):
-            return "it holds a project", read
-        top = self._project_of(real)
-        if top is not None and (top not in self._dotfiles or real == top):
-            return f"it is in the project {home_label(top, self._home)}", read
-        return None
-
-    def _project_of(self, real: bytes) -> bytes | None:
-        """Return the checkout, or the folder with a project file, that `real` is in, or None."""
-        above = [real, *ancestors(real)]
-        if contains(self._home, real):
-            above = above[: above.index(self._home)]
-            if above and os.path.basename(above[-1]) in PRIVATE_IN_HOME:
-                return None  # no folder there can be a root
-        return next((each for each in above if self._is_project(each)), None)
-
-    def _is_closed(self, real: bytes) -> bool:
-        """Return whether a path is denied, or a known secret."""
-        above = (real, *ancestors(real))
-        entries = (self._entries[each] for each in above if each in self._entries)
-        is_hidden = any(entry.kind is ViewEntryKind.HIDDEN for entry in entries)
-        return is_hidden or real.startswith(_KERNEL) or any(each in self._denied for each in above)
-
-    def _is_project(self, folder: bytes) -> bool:
-        if folder not in self._is_project_at:
-            is_hidden = b"/." in folder.removeprefix(self._home)
-            names = VCS_NAMES if is_hidden else VCS_NAMES | PROJECT_FILES
-            self._is_project_at[folder] = not names.isdisjoint(_names_in(folder))
-        return self._is_project_at[folder]
+        return self._shown.home + path[len(self._alias) :] if is_inside else path
 
 
 def _windows_drives() -> list[bytes]:
@@ -556,18 +348,6 @@ def _windows_drives() -> list[bytes]:
 def _rows(table: str) -> Iterator[list[bytes]]:
     rows = table.encode().replace(b"\n", b"|").split(b"|")
     return (row.split() for row in rows if row.strip())
-
-
-def _is_system(path: bytes) -> bool:
-    return not _SYSTEM.isdisjoint((path, *ancestors(path)))
-
-
-def _names_in(folder: bytes) -> list[bytes]:
-    """Return the names in a folder; none if it cannot be listed."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _without_secrets(path: bytes, text: bytes) -> bytes | None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+
 TOKEN_FILES: dict[str, bytes] = {
     "Hugging Face": b".cache/huggingface/token .cache/huggingface/stored_tokens",
     "git": b".config/git/credentials",
@@ -56,8 +58,8 @@ TOKEN_FILES: dict[str, bytes] = {
 }
 
 
-def find_token_files(place: bytes, usual: bytes = b"") -> Iterator[tuple[bytes, str]]:
-    """Yield the path and the tool of each token file that exists below a home folder.
+def hidden_tokens(place: bytes, usual: bytes = b"") -> Iterator[ViewEntry]:
+    """Yield what hides each token file that exists below a home folder.
 
     With `usual`, `place` is instead a tool that usually lies there in the home folder. A link is
     followed, because its target may lie in a folder that programs see.
@@ -67,7 +69,8 @@ def find_token_files(place: bytes, usual: bytes = b"") -> Iterator[tuple[bytes, 
         for pattern in patterns.split():
             if pattern.startswith(inside):
                 for path in matches(place, pattern.removeprefix(inside)):
-                    yield os.path.realpath(path), tool
+                    real = os.path.realpath(path)
+                    yield ViewEntry(real, ViewEntryKind.HIDDEN, f"secrets of {tool}")
 
 
 def matches(folder: bytes, pattern: bytes) -> Iterator[bytes]:
