@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.projects import path_of
 from rootsd.core.labels import safe_label
 
@@ -43,16 +43,16 @@ def affected_lines(confirmation: Item, most: ListLength = FOR_A_QUESTION) -> Ite
         yield f"{pluralize(len(projects), 'project')} would {effect}:"
         yield from _group_lines(projects, most)
     for parent in confirmation["parents"]:
-        where = safe_label(shorten_home(parent), limit=None)
+        where = shown_path(parent)
         yield f"{where} is a parent, so this includes each project that appears there later."
     for root in confirmation["unsearched"]:
-        where = safe_label(shorten_home(root), limit=None)
+        where = shown_path(root)
         yield f"{where} has more folders than rootsd can look through. It may hold more projects."
 
 
 def _effect(each: Item) -> str:
     if each["within"] is not None:
-        where = safe_label(shorten_home(each["within"]), limit=None)
+        where = shown_path(each["within"])
         return f"be readable as a part of {where}"
     if each["before"] == each["after"]:
         return "change"
@@ -62,7 +62,7 @@ def _effect(each: Item) -> str:
 def _group_lines(projects: Sequence[Item], most: ListLength) -> Iterator[str]:
     risky = [each for each in projects if risk_of_affected(each)]
     for each in risky[: most.risks]:
-        where = safe_label(shorten_home(path_of(each)), limit=None)
+        where = shown_path(path_of(each))
         risk = safe_label(risk_of_affected(each), limit=None)
         yield f"  {safe_label(each['name'])}  {where}  {risk}"
     rest = [each for each in projects if not risk_of_affected(each)] + risky[most.risks :]

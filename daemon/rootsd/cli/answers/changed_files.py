@@ -10,12 +10,11 @@ from contextlib import suppress
 from rootsd.cli.answers.decisions import print_result
 from rootsd.cli.answers.invocation import Invocation, call_or_read_store
 from rootsd.cli.answers.terminal_face import TerminalFace
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.core.paths import text_of
 from rootsd.places.base_folders import WALLS
 from rootsd.wall.git.left_behind_reports import (
     ToolFileChange,
@@ -50,7 +49,7 @@ def show_changed(invocation: Invocation, *, is_look: bool) -> bool:
     for report in (*reports, *running_reports(walls)):
         for changed in changed_files(report):
             shown = True
-            path = safe_label(shorten_home(text_of(changed.path)), limit=None)
+            path = shown_path(changed.path)
             output.line(f"changed by {changed.makers}: {path}")
             for line in _diff(changed):
                 output.line(safe_text(line))
@@ -74,7 +73,7 @@ def review_approved(invocation: Invocation, keyboard: Keyboard | None) -> bool:
     invocation.output.warn(listing["warnings"])
     items = listing["items"]
     for item in items:
-        name, path = safe_label(item["name"]), safe_label(shorten_home(path_of(item)), limit=None)
+        name, path = safe_label(item["name"]), shown_path(path_of(item))
         invocation.output.line(f"changed since you approved {name}: {path}")
         for changed, how in item["changed"].items():
             invocation.output.line(f"  {how:<8}{safe_label(changed, limit=None)}")

@@ -25,7 +25,7 @@ from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.server_trials import ServerTrials
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shorten_home, shown_path
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.client_files import ToolAccess, Wired, Wiring
@@ -305,7 +305,7 @@ class ClientConnector:
         folder = self._environment.locate(client.facts.worktrees)
         place = os.fsencode(os.path.realpath(folder))
         known = read_config(self._invocation.places.config_file).parents
-        shown = safe_label(shorten_home(str(folder)), limit=None)
+        shown = shown_path(folder)
         if any(contains(parent.path, place) for parent in known) or not self._questions.agrees(
             f"Watch {shown}, where {client.facts.title} makes worktrees?"
         ):
@@ -337,7 +337,7 @@ class ClientConnector:
     def _forget_worktrees(self, client: McpClient, folder: str, made: Sequence[str]) -> None:
         from rootsd.cli.answers import config_edit, lifecycle
 
-        name, shown = client.facts.name, safe_label(shorten_home(folder), limit=None)
+        name, shown = client.facts.name, shown_path(folder)
         if self._questions.dry_run:
             self.report.messages.append(f"{shown} would no longer be watched.")
             return
@@ -493,7 +493,7 @@ class ClientConnector:
 
     def _tell_variables(self, client: McpClient, variables: Mapping[str, str]) -> None:
         if (folder := variables.get(OVERRIDE)) is not None:
-            shown = safe_label(shorten_home(folder), limit=None)
+            shown = shown_path(folder)
             self.report.messages.append(
                 f"The entry sets {OVERRIDE}, so {client.facts.title} uses the daemon in {shown}."
             )
@@ -526,7 +526,7 @@ class ClientConnector:
             problem=error.message, remedy=error.remedy, snippet=snippet,
         )  # fmt: skip
         if snippet is not None:
-            shown = safe_label(shorten_home(str(file)), limit=None)
+            shown = shown_path(file)
             self.report.messages += [
                 f"Nothing was changed in {shown}. To connect {client.facts.title}, paste:",
                 *snippet.splitlines(),

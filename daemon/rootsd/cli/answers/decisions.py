@@ -40,7 +40,7 @@ ProjectOrder = DecideRequest | RenameRequest | TagRequest
 DRY_RUN_NOTICE = "Dry run: nothing was changed."
 
 # These rows read as sentences, so that they have no titles.
-_DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
+DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 # Keys that not every response has.
 _OPTIONAL_KEYS = (
@@ -175,7 +175,7 @@ def _removal_hints(
 
 
 def _columns(order: ProjectOrder) -> tuple[Column, ...]:
-    return _DECISION_COLUMNS if isinstance(order, DecideRequest) else _NAMING_COLUMNS
+    return DECISION_COLUMNS if isinstance(order, DecideRequest) else _NAMING_COLUMNS
 
 
 def _already_message(order: ProjectOrder) -> str:

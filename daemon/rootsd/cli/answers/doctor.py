@@ -14,7 +14,7 @@ from rootsd import __version__
 from rootsd.cli.answers.client_homes import ClientHomes
 from rootsd.cli.answers.connecting import client_environment, other_settings
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.schema import NotifyTable
@@ -91,7 +91,7 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
                 yield error(
                     topic,
                     f"{client.facts.title} cannot start {shown} in"
-                    f" {safe_label(shorten_home(str(file)), limit=None)}:"
+                    f" {shown_path(file)}:"
                     f" {safe_label(program, limit=None)} is no program",
                     home.home_of(client.facts).command(again, environment.variables),
                 )

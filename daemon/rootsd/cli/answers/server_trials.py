@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rootsd.cli.answers.questions import Questions
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shorten_home, shown_path
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.client_files import ClientFiles, Wiring
 from rootsd.connect.launch import Launch, launch_of
@@ -252,7 +252,7 @@ def _is_beside_others(need: PathNeed) -> bool:
 
 
 def _named(need: PathNeed) -> str:
-    shown = safe_label(shorten_home(need.path), limit=None)
+    shown = shown_path(need.path)
     return shown if need.kind is NeedKind.LIMIT else f"{shown} ({safe_label(need.origin)})"
 
 

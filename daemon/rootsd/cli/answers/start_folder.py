@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rootsd.cli.answers.error_handler import run_with_error_handler
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import TerminalFace, confirm_and_send
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.cli.text.theme import Tone
@@ -44,7 +44,7 @@ def _ask(invocation: Invocation, path: str, front: int) -> int:
             invocation.output.labelled_message(f"{label:<{LABEL_WIDTH}}", shown, Tone.REFUSED)
     seen = (item["identity"],)
     order = DecideRequest(DecisionVerb.APPROVE, cwd="/", refs=(path,), shown=seen)
-    place = safe_label(shorten_home(path), limit=None)
+    place = shown_path(path)
     question = f"{place} is pending. Approve it? [y]es, for this [s]ession, [n]o "
     while True:
         match keyboard.press(question):

@@ -12,7 +12,7 @@ from pathlib import Path
 from rootsd.agents import files_with, named, with_program
 from rootsd.cli.answers.first_run import shell_line
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.connect.trial import has_wall
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
@@ -104,5 +104,5 @@ def missing_line() -> str | None:
         return "This works in bash, zsh, and fish, with a line for each: rootsd shell-init --help"
     if line.is_there():
         return None
-    shown = safe_label(shorten_home(str(line.file)), limit=None)
+    shown = shown_path(line.file)
     return f"Your shell does not know that yet. Add this line to {shown}: {line.line}"

@@ -13,7 +13,7 @@ from rootsd.cli.answers.questions import Questions
 from rootsd.cli.answers.walled_program import NoProgram, meant_program
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
@@ -118,7 +118,7 @@ def _ask_about_secrets(invocation: Invocation, files: Sequence[FileToGive], prog
     questions = Questions(invocation, yes=False, dry_run=False)
     for file in files:
         if file.suspicion:
-            shown = safe_label(shorten_home(text_of(file.path)), limit=None)
+            shown = shown_path(file.path)
             why = f"{shown}: {safe_label(file.suspicion, limit=None)}"
             if not questions.agrees_to_decide(f"{why}. Give it to {program}?"):
                 raise SecretNotGiven(f"nothing was given; {why}", "rootsd give on a terminal")

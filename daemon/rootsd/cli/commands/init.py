@@ -16,11 +16,10 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.questions import Questions
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.render import CommandResult, PathsOutput
 from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
-from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.files.repository_folder import repository_around
 from rootsd.wire.daemon import StatusQuery
@@ -125,7 +124,7 @@ def _asked(
         canonical = config_edit.validate_parent(invocation, str(folder))
     except RootsdError:
         return []
-    shown = safe_label(shorten_home(text_of(canonical)), limit=None)
+    shown = shown_path(canonical)
     return [canonical] if steps.agrees(f"Watch {shown} {note}?") else []
 
 
@@ -184,7 +183,7 @@ def _set_up_shell(steps: Questions) -> None:
         line = shell_line(script, Path.home(), os.environ)
         if line is None or line.is_there():
             continue
-        shown = safe_label(shorten_home(str(line.file)), limit=None)
+        shown = shown_path(line.file)
         if steps.agrees(question.format(shell=line.shell, file=shown)):
             try:
                 line.append()
@@ -215,7 +214,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
     for client in found_clients(environment):
         title, wiring = client.facts.title, connector.wiring(client)
         if wiring.state().wired is Wired.NO:
-            shown = safe_label(shorten_home(str(wiring.settings)), limit=None)
+            shown = shown_path(wiring.settings)
             if not is_tried(client):
                 output.message(f"To connect {title}: rootsd connect {client.facts.name}")
                 continue
@@ -262,7 +261,7 @@ def _decide_here(invocation: Invocation, steps: Questions) -> int:
     path: str | None = projects[0]["path"] if projects else str(here) if here else None
     if path is None:
         return Exit.OK
-    shown = safe_label(shorten_home(path), limit=None)
+    shown = shown_path(path)
     if not steps.agrees_to_decide(f"Publish the project in {shown} to your MCP clients?"):
         return Exit.OK
     if not projects:  # it lies in no folder that is watched

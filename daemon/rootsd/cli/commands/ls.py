@@ -86,7 +86,7 @@ def command(
         return
     has_risks = query.risks is not RiskReading.NEVER
     columns = (*PROJECT_COLUMNS, RISK, OWNER) if has_risks else PROJECT_COLUMNS
-    show_listing(output, CommandResult.of(listing, items), words, columns, columns)
+    show_listing(output, CommandResult.of(listing, items), words, columns)
     if output.on_terminal and not items:
         is_empty = not (verdict or published or is_narrowed(words))
         output.message(

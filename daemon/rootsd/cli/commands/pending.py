@@ -22,15 +22,11 @@ from rootsd.cli.options.listing import (
 from rootsd.cli.options.remote import RemoteVerbCommand
 from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.projects import (
-    FOUND,
     ID,
-    KIND,
     NAME,
     NOTE,
-    OWNER,
     PATH,
     PENDING_COLUMNS,
-    RISK,
 )
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import Exit
@@ -38,7 +34,6 @@ from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 
 SECTION = "Decide"
 
-_TERMINAL_COLUMNS = (ID, NAME, KIND, PATH, FOUND, OWNER, RISK, NOTE)
 _NOTHING = "No project needs a decision."
 _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
@@ -94,7 +89,7 @@ def command(
     unpublishable, incomplete = listing.get("unpublishable", []), listing.get("incomplete", [])
     answer = CommandResult.of(listing, items, unpublishable=unpublishable, incomplete=incomplete)
     if not count:
-        show_listing(output, answer, words, PENDING_COLUMNS, _TERMINAL_COLUMNS)
+        show_listing(output, answer, words, PENDING_COLUMNS)
     elif output.is_json:
         output.object(CommandResult.of(listing, (), count=len(items)))
     else:

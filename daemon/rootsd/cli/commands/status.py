@@ -20,7 +20,7 @@ from rootsd.cli.text.confined_words import (
     describe_roots,
 )
 from rootsd.cli.text.layout import Paragraph
-from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.phrases import age, pluralize, shown_path
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.theme import Tone
 from rootsd.core.guard import Guard
@@ -85,7 +85,7 @@ def status_result(status: Mapping[str, Any]) -> CommandResult:
 
 def parent_line(parent: Mapping[str, Any]) -> str:
     """Return a line about a parent: path, depth, state, and number of projects."""
-    path = safe_label(shorten_home(parent["path"]), limit=None)
+    path = shown_path(parent["path"])
     note = f": {safe_label(parent['note'], limit=None)}" if parent["note"] else ""
     count = pluralize(parent["projects"], "project")
     return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {count}"

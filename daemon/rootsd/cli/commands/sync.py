@@ -14,10 +14,10 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
-from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.labels import safe_text
 from rootsd.sync.access import ClientOutcome
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
@@ -218,7 +218,7 @@ def _tell_written(
 ) -> None:
     """Print what is in the client's lists now, and what could not be written."""
     output = invocation.output
-    shown = safe_label(shorten_home(target.merged_files(chosen.file)[-1]), limit=None)
+    shown = shown_path(target.merged_files(chosen.file)[-1])
     if outcome is None:
         output.message(
             f"{target.name} is synced, but nothing is written yet: no daemon runs. Try: rootsd up"
@@ -269,7 +269,7 @@ def _not_synced(target: SyncTarget, file: str, homes: Sequence[str]) -> ClientNo
     """Return the error for the home that has `file`, with the command for another one."""
     if not homes:
         return ClientNotSynced(f"{target.name} is not synced", "rootsd sync")
-    shown, other = (safe_label(shorten_home(each), limit=None) for each in (file, homes[0]))
+    shown, other = (shown_path(each) for each in (file, homes[0]))
     return ClientNotSynced(
         f"{target.name} is not synced in {shown}, only in {other}",
         target.in_home(homes[0], f"rootsd sync rm {target.name}"),

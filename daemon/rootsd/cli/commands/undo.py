@@ -7,14 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
-from rootsd.cli.answers.decisions import effect_of, print_affected
+from rootsd.cli.answers.decisions import DECISION_COLUMNS, effect_of, print_affected
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import KeyPolicy, TerminalFace, declined
 from rootsd.cli.options.flags import pass_invocation, verb, yes_option
-from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.projects import NAME, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.text.phrases import shown_path
+from rootsd.cli.text.projects import PROJECT_COLUMNS
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 SECTION = "Decide"
 
 _SEARCHED = 200  # entries of the log
-
-_TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 
 
 class UndoOutput(UndoResult):
@@ -82,10 +79,10 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     if "confirmation" in done:
         extra["confirmation"] = done["confirmation"]
     answer = CommandResult.of(done, **extra)
-    output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
+    output.show(answer, DECISION_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
-        what = safe_label(shorten_home(event["path"] or event["what"]), limit=None)
+        what = shown_path(event["path"] or event["what"])
         output.message(f"{would}: {event['seq']} {event['verb']} {what}")
     print_affected(invocation, done)
     return Exit.OK
@@ -140,7 +137,7 @@ def _put_back(invocation: Invocation, report: LeftBehindReport, *, dry_run: bool
     links = [safe_label(fact.path, limit=None) for fact in made]
     output = invocation.output
     answer = CommandResult([], None, [], {"undone": [], "dry_run": dry_run, "links": links})
-    output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
+    output.show(answer, DECISION_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be put back" if dry_run else "put back"
     for link in links:
         output.message(f"{would}: {link}")

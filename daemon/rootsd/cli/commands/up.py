@@ -12,10 +12,9 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ScanResponse, StatusQuery, StatusResult
 from rootsd.wire.decisions import ApplyMode
@@ -88,7 +87,7 @@ def _add(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
     """Add the parents to the configuration, and return those that are new."""
     fresh = _added(invocation, typed, ApplyMode.APPLY)
     for path in fresh:
-        invocation.output.message(f"{_shown(path)} is now watched.")
+        invocation.output.message(f"{shown_path(path)} is now watched.")
     return fresh
 
 
@@ -129,14 +128,10 @@ def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
         output.object(CommandResult(items, extra={"dry_run": True, "running": is_running}))
         return
     for path in fresh:
-        output.message(f"{_shown(path)} would be watched.")
+        output.message(f"{shown_path(path)} would be watched.")
     if not is_running:
         output.message("The daemon would be started.")
     output.message(DRY_RUN_NOTICE)
-
-
-def _shown(path: bytes) -> str:
-    return safe_label(shorten_home(text_of(path)), limit=None)
 
 
 def _run_in_foreground(invocation: Invocation) -> int:

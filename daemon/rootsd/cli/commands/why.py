@@ -11,7 +11,7 @@ from rootsd.check import absolute_path, possible_name
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.phrases import shown_path
 from rootsd.cli.text.projects import VERDICT_TONES, path_of
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import Exit
@@ -56,7 +56,7 @@ def command(invocation: Invocation, *, path: str) -> int:
 
 
 def _summary(why: Mapping[str, Any]) -> str:
-    path = safe_label(shorten_home(why["path"]), limit=None)
+    path = shown_path(why["path"])
     if not why["items"]:
         return f"{path} is not published: {'; '.join(why['obstacles'])}."
     item = why["items"][0]

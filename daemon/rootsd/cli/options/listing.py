@@ -178,7 +178,6 @@ def show_listing(
     answer: CommandResult,
     words: ListingWords,
     columns: Sequence[Column],
-    terminal_columns: Sequence[Column],
 ) -> None:
     """Print the projects: below their folders on a terminal, or else with `columns`.
 
@@ -192,8 +191,8 @@ def show_listing(
         return
     items = answer.items
     if items and words["sort"] in (None, "path"):
-        output.show_groups(*grouped_table(by_folder(items), terminal_columns))
+        output.show_groups(*grouped_table(by_folder(items), columns))
         output.warn(answer.warnings)
         return
     has_owner = any(OWNER.cell(item) for item in items)
-    output.show(answer, [each for each in terminal_columns if has_owner or each is not OWNER])
+    output.show(answer, [each for each in columns if has_owner or each is not OWNER])

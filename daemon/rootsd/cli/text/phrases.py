@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
+
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import text_of
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -17,6 +21,12 @@ def shorten_home(path: str) -> str:
     if home != "/" and (path == home or path.startswith(home + "/")):
         return "~" + path[len(home) :]
     return path
+
+
+def shown_path(path: str | bytes | Path) -> str:
+    """Return a whole path that is safe to print, with `~` for the home folder."""
+    text = text_of(path) if isinstance(path, bytes) else str(path)
+    return safe_label(shorten_home(text), limit=None)
 
 
 def pluralize(count: int, what: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rootsd.cli.text.layout import ColumnFit
-from rootsd.cli.text.phrases import age, bytes_of, pluralize, shorten_home
+from rootsd.cli.text.phrases import age, bytes_of, pluralize, shorten_home, shown_path
 from rootsd.cli.text.render import Column, path_column, time_column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
@@ -164,7 +164,7 @@ def describe_session_request(request: Mapping[str, Any]) -> str:
 def describe_shared_git(git: Mapping[str, Any]) -> str:
     """Return sentences about a Git directory of a pending checkout."""
     root, name = safe_label(git["root_name"]), safe_label(git["name"])
-    place = safe_label(shorten_home(git["git_directory"] or path_of(git)), limit=None)
+    place = shown_path(git["git_directory"] or path_of(git))
     use = "read it" if git["access"] == "read" else "read and write it"
     return (
         f"{root} uses the Git directory of {name}, which is pending: {place}. "

@@ -19,7 +19,7 @@ from textual.worker import Worker, get_current_worker
 from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
 from rootsd.cli.answers.decisions import also_published
 from rootsd.cli.text.layout import width
-from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
@@ -452,7 +452,7 @@ def _outcome(decided: Decided[Any]) -> str:
     items = answer["items"]
     if not items:
         return f"{verb} before: {pluralize(len(answer['unchanged']), 'project')}."
-    first = safe_label(shorten_home(path_of(items[0])), limit=None)
+    first = shown_path(path_of(items[0]))
     what = pluralize(len(items), "project") if len(items) > 1 else first
     more = len(also_published(answer))
     also = f", and {pluralize(more, 'more folder')}" if more else ""

@@ -23,7 +23,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rootsd.cli.text.layout import Paragraph, hanging_indent
-from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.phrases import age, pluralize, shown_path
 from rootsd.cli.text.theme import STYLES, Tone
 from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
 from rootsd.cli.ui.details import label_of
@@ -47,7 +47,7 @@ def fitted(text: str, cells: int) -> str:
 
 def fitted_path(path: str, cells: int) -> str:
     """Return the label of a path in exactly so many cells, cut at its start."""
-    label = safe_label(shorten_home(path), limit=None)
+    label = shown_path(path)
     if cell_len(label) <= cells:
         return set_cell_size(label, cells)
     while label and cell_len(label) >= cells:
