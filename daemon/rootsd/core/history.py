@@ -104,6 +104,9 @@ MAX_RULE_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
+_Draft = tuple[Actor | None, ChangeVerb, EventSubject, str | None]
+"""Actor, verb, subject, and body of an event that has no place in the chain yet."""
+
 Outcome = ProjectRecord | Rule | Guard | AllowedPrograms | FocusRecord
 """What is decided about a subject."""
 
@@ -179,7 +182,7 @@ def events_for(
     changes: Iterable[Change | AuditRecord], at: datetime, head: ChainHead
 ) -> list[HistoryEvent]:
     """Return the events that record the decisions among `changes`, chained to `head`."""
-    return _chained([draft for change in changes for draft in _unsealed_events(change)], at, head)
+    return _chained([draft for change in changes for draft in _drafts_of(change)], at, head)
 
 
 def verify_chain(
@@ -216,50 +219,41 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
     lapse. Denials and deny rules stay. The guard returns to its default, and forgets the programs
     that a person has added.
     """
-    drafts: list[_UnsealedEvent] = []
+    drafts: list[_Draft] = []
     for subject, last in state.latest.items():
         match last.outcome():
             case ProjectRecord() as project:
                 ruling = _without_approval(project.ruling, at)
                 if ruling != project.ruling:
                     body = encode(replace(project, ruling=ruling))
-                    drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
+                    drafts.append((None, ChangeVerb.LAPSED, subject, body))
             case Rule(verdict=Verdict.APPROVED) as rule:
                 body = encode(replace(rule, verdict=Verdict.PENDING))
-                drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
+                drafts.append((None, ChangeVerb.LAPSED, subject, body))
             case Guard():
-                drafts.append(_UnsealedEvent(None, ChangeVerb.GUARD_SET, subject, None))
+                drafts.append((None, ChangeVerb.GUARD_SET, subject, None))
             case AllowedPrograms():
-                drafts.append(_UnsealedEvent(None, ChangeVerb.PROGRAM_DISALLOWED, subject, None))
+                drafts.append((None, ChangeVerb.PROGRAM_DISALLOWED, subject, None))
             case _:
                 pass
     return _chained(drafts, at, state.head)
 
 
-class _UnsealedEvent(Struct, frozen=True):
-    """The content of an event before it has a place in the chain."""
-
-    actor: Actor | None
-    verb: ChangeVerb
-    subject: EventSubject
-    body: str | None
-
-
-def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
+def _drafts_of(change: Change | AuditRecord) -> Iterator[_Draft]:
     match change:
         case RuleChange(number=number, after=after):
             body = encode(after) if after else None
-            yield _UnsealedEvent(change.actor, change.verb, rule_subject(number), body)
+            yield (change.actor, change.verb, rule_subject(number), body)
         case ProjectChange() if change.is_decision:
             subject = EventSubject(SubjectKind.PROJECT, change.path)
-            yield _UnsealedEvent(change.actor, change.verb, subject, _project_body(change.after))
+            yield (change.actor, change.verb, subject, _project_body(change.after))
         case ProjectChange():
             return
         case SettingChange():
-            yield _UnsealedEvent(change.actor, change.verb, *_setting(change.after))
+            yield (change.actor, change.verb, *_setting(change.after))
         case AuditNote(verb=verb, text=text):
             subject = EventSubject(_KIND_OF_NOTE[verb], bytes_of(text))
-            yield _UnsealedEvent(change.actor, verb, subject, None)
+            yield (change.actor, verb, subject, None)
 
 
 def _setting(after: Guard | AllowedPrograms | FocusRecord) -> tuple[EventSubject, str | None]:
@@ -306,13 +300,10 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     )
 
 
-def _chained(
-    drafts: Iterable[_UnsealedEvent], at: datetime, head: ChainHead
-) -> list[HistoryEvent]:
+def _chained(drafts: Iterable[_Draft], at: datetime, head: ChainHead) -> list[HistoryEvent]:
     events: list[HistoryEvent] = []
-    for draft in drafts:
-        actor = encode_actor(draft.actor)
-        content = (head.seq + 1, to_ns(at), actor, draft.verb, draft.subject, draft.body)
+    for actor, verb, subject, body in drafts:
+        content = (head.seq + 1, to_ns(at), encode_actor(actor), verb, subject, body)
         unsealed = HistoryEvent(*content, prev=head.hash, hash=b"")
         event = replace(unsealed, hash=_digest(unsealed))
         events.append(event)

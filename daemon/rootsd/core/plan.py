@@ -29,30 +29,20 @@ from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPl
 from rootsd.core.grants import approval_start_ns, derive_grants
 from rootsd.core.inputs import (
     Accept,
-    AddRule,
-    ApprovalExpired,
     Approve,
-    ApproveRule,
     ConfirmedWorktree,
     Deny,
     Forget,
     Input,
     InputEvent,
     PolicyRuleEnded,
-    ProjectGone,
-    ProjectInspected,
     ProjectObserved,
     ProjectOrder,
-    ProjectUnreachable,
-    ProjectUnsafe,
     Reinstate,
-    RemoveRule,
     Rename,
     Restore,
-    RestoreRule,
     Retag,
     RuleOrder,
-    SessionEnded,
 )
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -136,23 +126,14 @@ class _PlanBuilder:
         self._new_names: dict[str, bytes] = {}
 
     def take(self, event: Input) -> None:
-        match event:
-            case (
-                ProjectObserved()
-                | ProjectGone()
-                | ProjectUnreachable()
-                | ProjectUnsafe()
-                | ProjectInspected()
-                | ApprovalExpired()
-                | SessionEnded()
-            ):
-                self._step(event, ChangeVerb.OBSERVED, None)
-            case PolicyRuleEnded():
-                self._step(event, ChangeVerb.WITHDRAWN, event.rule)
-            case AddRule() | RemoveRule() | ApproveRule() | RestoreRule():
-                self._change_rule(event)
-            case _:
-                self._order(event)
+        if isinstance(event, PolicyRuleEnded):
+            self._step(event, ChangeVerb.WITHDRAWN, event.rule)
+        elif isinstance(event, InputEvent):
+            self._step(event, ChangeVerb.OBSERVED, None)
+        elif isinstance(event, RuleOrder):
+            self._change_rule(event)
+        else:
+            self._order(event)
 
     def _order(self, event: ProjectOrder) -> None:
         match event:

@@ -93,13 +93,7 @@ def apply_input(
             return _absent(project, Presence.MISSING, now)
         case ProjectUnreachable():
             return _absent(project, Presence.SUSPENDED, now)
-        case (
-            ProjectUnsafe()
-            | ProjectInspected()
-            | ApprovalExpired()
-            | SessionEnded()
-            | PolicyRuleEnded()
-        ):
+        case _ if isinstance(event, _EventOfKnown):
             return _after_event(project, event, now) if project else None
         case _:
             return _ordered(_known(project, event), event, now)
