@@ -26,7 +26,7 @@ from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.record import from_json, to_json, to_line
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallEngine
 from rootsd.wall.git import carried_settings, protected
-from rootsd.wall.git.name_watch import NameWatch
+from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.kernel import (
     base_view,
     covers,
@@ -484,7 +484,7 @@ def _open_below_following(folder: int, path: bytes, flags: int = 0) -> int:
 
 
 _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
-    Weakness.NO_WATCH: ((NameWatch, "watch", lambda *_: False),),
+    Weakness.NO_WATCH: ((WallWatch, "add", lambda *_: -1),),
     Weakness.KILL_ONCE: (
         (holders, "_QUIET_LOOKS", 1),
         (holders, "_activity", lambda _: {}),

@@ -32,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
 
 def look_at(view: NameWatch, folder: Path, name: bytes = ANY_NAME, root: bytes = ROOT) -> None:
     with closing(open_path(bytes(folder), os.O_DIRECTORY)) as fd:
-        assert view.watch(root, [(fd, {name: name or b"any"})])
+        view.watch(root, [(fd, {name: name or b"any"})])
+    assert not view.unwatched
 
 
 def add(wall: WallWatch, folder: Path) -> int:
@@ -87,6 +88,21 @@ def test_a_view_goes_on_if_another_one_forgets_the_folder(wall: WallWatch, folde
         (folder / name).mkdir()
         wall.attend()
         assert (leaves.changed(), stays.changed()) == (None, {ROOT: {b"any"}})
+
+
+def test_a_root_is_unwatched_while_a_watch_is_missing(folder: Path) -> None:
+    none_left = WallWatch()
+    none_left.close()  # as if the user had no instance left
+    view = none_left.view()
+    with closing(open_path(bytes(folder), os.O_DIRECTORY)) as fd:
+        for root in (ROOT, b"/other"):
+            view.watch(root, [(fd, {ANY_NAME: b"any"})])
+    assert view.unwatched == {ROOT, b"/other"}
+    view.forget(ROOT)
+    view.watch(b"/other", [])
+    assert view.unwatched == set()
+    none_left.attend()
+    assert not view.has_news
 
 
 def test_one_root_goes_on_if_another_one_is_forgotten(wall: WallWatch, folder: Path) -> None:

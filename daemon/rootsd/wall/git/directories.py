@@ -175,11 +175,15 @@ def recorded_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple
     group = os.path.normpath(common + b"/" + WORKTREES)
     for name in names_below(root, group, _MAX_WORKTREES):
         own = group + b"/" + name
-        text = read_below(root, own + b"/gitdir").strip()
-        path = os.path.normpath(os.path.join(place, own, text))
-        folder, last = os.path.split(path)
-        if text and last == GIT and b"\0" not in text:
+        if (folder := recorded_worktree(root, place, own)) is not None:
             yield folder, own
+
+
+def recorded_worktree(root: int, place: bytes, own: bytes) -> bytes | None:
+    """Return the folder of a worktree, as git's record `own` of it has it, or None."""
+    text = read_below(root, own + b"/gitdir").strip()
+    folder, name = os.path.split(os.path.normpath(os.path.join(place, own, text)))
+    return folder if text and name == GIT and b"\0" not in text else None
 
 
 def _leads_to(worktree: bytes, own: bytes) -> bool:

@@ -16,7 +16,7 @@ from itertools import islice
 from rootsd.disk.reader import CONFIG_CAP
 from rootsd.wall.system_calls import closing, open_below
 
-_MAX_NAMES = 512
+_MAX_NAMES, _SLASH = 512, ord("/")
 
 
 class NodeKind(Enum):
@@ -56,15 +56,18 @@ def is_closed(root: int, path: bytes) -> bool:
         return False
 
 
+def folders_above(path: bytes) -> list[bytes]:
+    """Return the folders on the way to a relative path, outermost first."""
+    return [path[:at] for at, letter in enumerate(path) if letter == _SLASH]
+
+
 def reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
     """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
-    above, kind = b"", None
-    for name in path.split(b"/"):
-        above = above + b"/" + name if above else name
+    for above in folders_above(path):
         kind = kind_below(root, above)
         if kind is None or kind is NodeKind.LINK:
-            break
-    return above, kind
+            return above, kind
+    return path, kind_below(root, path)
 
 
 def link_target(root: int, link: bytes) -> bytes | None:

@@ -7,14 +7,13 @@ the file.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
+from rootsd.disk.reader import read_small
 from rootsd.wall.git.facts import Fact, FactKind
 from rootsd.wall.git.tool_files import digest, digest_of
 from rootsd.wall.git.wall_folders import names_in
-from rootsd.wall.system_calls import closing, open_path
 
 _CONTENTS = b"/changes/contents/"
 _MAX_KEPT_BYTES, _MAX_KEPT_IN_ALL = 1 << 20, 64 << 20
@@ -50,17 +49,8 @@ def forget_contents(folder: bytes) -> None:
 
 def read_content(path: bytes) -> bytes | None:
     """Return the content of a regular file; None if there is none, or if it is large."""
-    above, name = os.path.split(path)
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with (
-        suppress(OSError),
-        closing(open_path(above, os.O_DIRECTORY)) as opened,
-        open(os.open(name, flags, dir_fd=opened), "rb") as file,
-    ):
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            content = file.read(_MAX_KEPT_BYTES + 1)
-            return content if len(content) <= _MAX_KEPT_BYTES else None
-    return None
+    content = read_small(path, _MAX_KEPT_BYTES + 1)
+    return None if content is None or len(content) > _MAX_KEPT_BYTES else content
 
 
 def _place(folder: bytes, fact: Fact) -> bytes | None:

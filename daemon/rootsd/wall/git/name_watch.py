@@ -120,39 +120,41 @@ class NameWatch:
         self._wanted: dict[int, dict[bytes, Mapping[bytes, bytes]]] = {}
         self._watches: defaultdict[bytes, set[int]] = defaultdict(set)
         self._found: defaultdict[bytes, set[bytes]] | None = None
+        self.unwatched: set[bytes] = set()
+        """The roots in which a change is not noticed at once: no watch was left."""
 
-    def watch(self, root: bytes, folders: Iterable[tuple[int, Mapping[bytes, bytes]]]) -> bool:
+    def watch(self, root: bytes, folders: Iterable[tuple[int, Mapping[bytes, bytes]]]) -> None:
         """Watch names in open folders for `root`, and nothing else for it from now on.
 
-        The values of the names are what `changed` returns. Return False if a watch is missing. A
-        folder that was watched before stays so all the time, so that no event is lost.
+        The values of the names are what `changed` returns. A folder that was watched before stays
+        so all the time, so that no event is lost.
         """
         kept: set[int] = set()
-        is_complete = True
+        self.unwatched.discard(root)
         for folder, names in folders:
             number = self._shared.add(folder, self._events)
             if number < 0:
-                is_complete = False
+                self.unwatched.add(root)
                 continue
             roots = self._wanted.setdefault(number, {})
             roots[root] = {**roots[root], **names} if number in kept else names
             kept.add(number)
         self._drop(root, self._watches[root] - kept)
         self._watches[root] = kept
-        return is_complete
 
     def watch_below(
         self, root: bytes, top: int, folders: Mapping[bytes, Mapping[bytes, bytes]]
-    ) -> bool:
+    ) -> None:
         """Do as `watch` for the names in folders below an open one.
 
         If one of them appears later, the folder above tells.
         """
-        return self.watch(root, _opened(top, folders))
+        self.watch(root, _opened(top, folders))
 
     def forget(self, root: bytes) -> None:
         """Stop watching for `root`."""
         self._drop(root, self._watches.pop(root, set()))
+        self.unwatched.discard(root)
         if self._found is not None:
             self._found.pop(root, None)
 

@@ -26,14 +26,15 @@ from typing import NamedTuple
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.disk.links import MAX_LINKS
+from rootsd.wall.git.directories import recorded_worktree
 from rootsd.wall.git.entries import (
     NodeKind,
+    folders_above,
     git_directories_below,
     is_git_directory,
     kind_below,
     link_target,
     reach,
-    read_below,
 )
 from rootsd.wall.git.tool_files import untracked_parts
 
@@ -136,9 +137,8 @@ def _is_open_worktree(where: _OpenRoot, own: bytes) -> bool:
 
     A link on the way may lead out of the root.
     """
-    text = read_below(where.root, own + b"/gitdir").strip()
-    path, name = os.path.split(os.path.normpath(os.path.join(where.path, own, text)))
-    if name != GIT or path == where.path or not contains(where.path, path):
+    path = recorded_worktree(where.root, where.path, own)
+    if path is None or path == where.path or not contains(where.path, path):
         return False
     if where.is_closed(path):
         return False
@@ -172,9 +172,7 @@ def _add_entry(
     kind = kind_below(root, path)
     if kind is None or kind is NodeKind.OTHER:
         return
-    above = b""
-    for name in path.split(b"/")[:-1]:
-        above = above + b"/" + name if above else name
+    for above in folders_above(path):
         found.setdefault(above, ProtectedPath(above, Protection.HELD, NodeKind.FOLDER))
     if protection is Protection.COPY and kind is not NodeKind.FILE:
         protection = Protection.READ_ONLY

@@ -26,6 +26,7 @@ from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT
 from rootsd.wall.git.entries import (
     NodeKind,
+    folders_above,
     is_closed,
     kind_below,
     link_target,
@@ -100,7 +101,7 @@ def tool_files_that_git_tracks(
 
 def tracked_folders(names: Collection[bytes], tracked: Iterable[bytes]) -> frozenset[bytes]:
     """Return the folders of tool files in which git tracks a file."""
-    above = {folder for path in tracked for folder in _folders_above(path)}
+    above = {folder for path in tracked for folder in folders_above(path)}
     return frozenset(each for each in above if any(contains(name, each) for name in names))
 
 
@@ -108,7 +109,7 @@ def untracked_parts(
     root: int, names: Iterable[bytes], tracked: Collection[bytes]
 ) -> Iterator[bytes]:
     """Yield the parts of tool files and folders that git does not write: all, or what is in it."""
-    folders = {above for path in tracked for above in _folders_above(path)}
+    folders = {above for path in tracked for above in folders_above(path)}
     waiting = [*names]
     while waiting:
         name = waiting.pop()
@@ -282,8 +283,3 @@ def _entries_at(root: int, name: bytes) -> Iterator[tuple[bytes, NodeKind | None
         left = max(left - len(new), 0)
         seen.update(new)
         waiting += new
-
-
-def _folders_above(path: bytes) -> Iterator[bytes]:
-    while path := path.rpartition(b"/")[0]:
-        yield path

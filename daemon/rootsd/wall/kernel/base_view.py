@@ -87,8 +87,6 @@ class BaseView:
     ) -> None:
         self.notes: list[str] = []
         """What could not be shown as described, for people."""
-        self.unwatched: set[bytes] = set()
-        """The mounts in which a change is not noticed at once: no watch was left."""
         self._skeleton = skeleton
         self._stage = stage
         self._stand_ins = stand_ins
@@ -318,10 +316,7 @@ class BaseView:
         """Watch the names on the way to the masks in a mount of the base."""
         each, watched = self._base_mounts[path], b"base:" + path  # a root may have this path
         folders = covers.names_on_the_way(_masked_below(path, each.masks))
-        if self._names.watch_below(watched, each.fd, folders):
-            self.unwatched.discard(watched)
-        else:
-            self.unwatched.add(watched)
+        self._names.watch_below(watched, each.fd, folders)
 
 
 def _masked_below(path: bytes, masks: Iterable[Mask]) -> list[bytes]:

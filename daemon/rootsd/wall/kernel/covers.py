@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from rootsd.wall.git.entries import NodeKind
+from rootsd.wall.git.entries import NodeKind, folders_above
 from rootsd.wall.git.protected import ProtectedPath, Protection
 from rootsd.wall.system_calls import (
     Attribute,
@@ -100,10 +100,7 @@ def hold_above(root: int, path: bytes) -> None:
         if not is_mount_root(point):
             attach_copy(point, point, Attribute(0), Depth.ALL)
 
-    *folders, _ = path.split(b"/")
-    above = b""
-    for name in folders:
-        above = above + b"/" + name if above else name
+    for above in folders_above(path):
         _mount_on(root, above, mount, os.O_DIRECTORY)
 
 
@@ -137,11 +134,9 @@ def names_on_the_way(paths: Iterable[bytes]) -> dict[bytes, dict[bytes, bytes]]:
     """
     wanted: dict[bytes, dict[bytes, bytes]] = {}
     for path in paths:
-        folder = b"."
-        for name in path.split(b"/"):
-            inner = name if folder == b"." else folder + b"/" + name
-            wanted.setdefault(folder, {})[name] = inner
-            folder = inner
+        for each in (*folders_above(path), path):
+            folder, name = os.path.split(each)
+            wanted.setdefault(folder or b".", {})[name] = each
     return wanted
 
 

@@ -117,7 +117,6 @@ class SharedTree:
         self._git_writes: dict[bytes, frozenset[bytes]] = {}
         """By root, the folders of tool files in which git tracked some when the root was shown."""
         self._unchecked: set[bytes] = set()  # roots that may have lost a cover before the watch
-        self._unwatched: set[bytes] = set()  # roots with covers
         self.root = self._skeleton.root
         """The folder that becomes the root of programs."""
         self.notes = self.base.notes
@@ -159,7 +158,7 @@ class SharedTree:
     @property
     def unwatched(self) -> set[bytes]:
         """The roots in which a change is not noticed at once: no watch was left."""
-        return self._unwatched | self.base.unwatched | self._worktrees.unwatched
+        return self.names.unwatched | self.worktree_names.unwatched
 
     def show(self, desired: DesiredMount) -> None:
         """Mount a folder at its own path. It must not be shown. Raises OSError.
@@ -267,7 +266,6 @@ class SharedTree:
             else:
                 self._skeleton.mounted[each] = shown.below
             self.names.forget(each)
-            self._unwatched.discard(each)
             os.close(shown.fd)
             end(shown.point, each)
             self._skeleton.remove_folders(shown.made)
@@ -399,13 +397,11 @@ class SharedTree:
 
     def _watch(self, path: bytes) -> None:
         """Watch the names on the way to all covers of a shown root."""
-        self._unwatched.discard(path)
         shown = self._shown[path]
         wanted = covers.names_on_the_way(shown.covers)
         for common in self._worktrees.repositories.get(path, ()):
             wanted.setdefault(common, {})[WORKTREES] = common + b"/" + WORKTREES
-        if not self.names.watch_below(path, shown.fd, wanted):
-            self._unwatched.add(path)
+        self.names.watch_below(path, shown.fd, wanted)
 
     def _watch_new(self, path: bytes) -> None:
         """Watch a root with new covers. The next `find_broken` tells which were lost meanwhile."""

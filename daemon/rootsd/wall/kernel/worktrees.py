@@ -30,8 +30,6 @@ class RootWorktrees:
     def __init__(self, watch: WallWatch) -> None:
         self.names = watch.view(APPEARED | NameEvent.WRITTEN | NameEvent.DELETED)
         """What tells about new and removed worktrees comes from here."""
-        self.unwatched: set[bytes] = set()
-        """The roots in which a new worktree is not noticed at once: no watch was left."""
         self.repositories: dict[bytes, tuple[bytes, ...]] = {}
         """The git directories in each root."""
         self.records: dict[bytes, dict[bytes, bytes]] = {}
@@ -59,10 +57,7 @@ class RootWorktrees:
         for common in repositories:
             folders.update(_worktree_names(root, common))
         # Before it looks at the worktrees, so that it misses none.
-        if self.names.watch_below(desired.path, root, folders):
-            self.unwatched.discard(desired.path)
-        else:
-            self.unwatched.add(desired.path)
+        self.names.watch_below(desired.path, root, folders)
         found: dict[bytes, bytes] = {}
         for common in repositories:
             found.update(find_worktrees(root, desired.path, common))
@@ -100,7 +95,6 @@ class RootWorktrees:
             del self.records[inner], self.repositories[inner]
             self._searches.pop(inner, None)
             self._deep.pop(inner, None)
-            self.unwatched.discard(inner)
             self.names.forget(inner)
 
 
