@@ -273,3 +273,21 @@ def test_packages_for_a_python_that_is_gone_are_named(tmp_path: Path) -> None:
     done = run(user.file, ("version",), {}, tmp_path)
     assert done.returncode == 1
     assert b"python3.99" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("raised", "is_told"), [("KeyboardInterrupt", False), ("ValueError", True)]
+)
+def test_a_ctrl_c_before_the_command_has_loaded_prints_nothing(
+    installed: Installation, raised: str, *, is_told: bool
+) -> None:
+    text = installed.file.read_text()
+    loading = "    from rootsd.__main__ import leave, main\n"
+    assert loading in text
+    installed.file.write_text(text.replace(loading, f"    raise {raised}\n"))
+    done = subprocess.run(
+        [installed.file, "version"], capture_output=True, text=True, check=False,
+        timeout=HANG_GUARD_S,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert bool(done.stderr) is is_told

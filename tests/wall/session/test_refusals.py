@@ -128,3 +128,8 @@ def test_the_programs_own_arguments_are_not_parsed() -> None:
     options = parse_arguments(["--name=a", "--hide", "b", "--", "x", "--all", "--", "y"])
     assert options.words == ("x", "--all", "--", "y")
     assert (options.label, options.hide) == ("a", ("b",))
+
+
+def test_global_flags_that_mean_nothing_here_are_taken() -> None:
+    words = ["--no-pager", "--no-color", "-v", "--verbose", "--", "true"]
+    assert parse_arguments(words) == ConfineOptions(("true",))

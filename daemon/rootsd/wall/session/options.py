@@ -77,7 +77,7 @@ LISTS = {
 _FLAGS = {flag.value: flag for flag in Opening}
 _OWN = ("--all", "--only", "--name", "--show", "--quiet", "--no-input")
 """The flags that `rootsd run` lacks, or gives to its proxy."""
-_WITHOUT_EFFECT = ("-v", "--verbose", "--no-color")
+_WITHOUT_EFFECT = ("-v", "--verbose", "--no-color", "--no-pager")
 WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
 _CHOICES: dict[str, type[RevokePolicy | PushPolicy]] = {
     "--on-revoke": RevokePolicy,
