@@ -20,8 +20,8 @@ import pytest
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
-from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries, plan_file
-from rootsd.sync.targets import EntryKind, ListEntry
+from rootsd.sync.entries import NOTHING_OWN, EntryKind, ListEntry, OwnEntries
+from rootsd.sync.reconcile import plan_file
 from support.sizes import Sizes
 
 DENIAL = ListEntry(("permissions", "deny"), "Read(//x/**)", EntryKind.DENIAL)

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from rootsd.settings import settings_file
+from rootsd.sync.entries import NOTHING_OWN
 from rootsd.sync.process import AccessSync, DaemonDecisions
-from rootsd.sync.reconcile import NOTHING_OWN
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, insert, parse, remove
-from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries, keep_denials, plan_file, plan_profile
-from rootsd.sync.targets import EntryKind, ListEntry
+from rootsd.sync.entries import NOTHING_OWN, EntryKind, ListEntry, OwnEntries
+from rootsd.sync.reconcile import keep_denials, plan_file, plan_profile
 
 DENY, DIRS = ("permissions", "deny"), ("permissions", "additionalDirectories")
 MAP = ("permission", "external_directory")

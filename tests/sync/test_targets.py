@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.sync.access import MAX_DENIALS, MAX_GRANTS, AccessLists, GrantedFolder, choose_access
-from rootsd.sync.targets import TARGETS, EntryKind
+from rootsd.sync.entries import EntryKind
+from rootsd.sync.targets import TARGETS
 from support.fake_daemon import an_item
 
 CLAUDE = TARGETS["claude-code"]

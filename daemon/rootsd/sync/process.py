@@ -31,10 +31,11 @@ from rootsd.link.hidden_process import hide_process
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import ClientOutcome, choose_access
+from rootsd.sync.entries import NOTHING_OWN, EntryKind, ListEntry, OwnEntries
 from rootsd.sync.overrides import WrittenDenials
-from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
+from rootsd.sync.reconcile import FilePlan, keep_denials, plan_target
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncLock, SyncRecord
-from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, Wanted
+from rootsd.sync.targets import TARGETS, SyncTarget, Wanted
 from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
 from rootsd.wire.feed import (

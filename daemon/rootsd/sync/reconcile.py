@@ -16,34 +16,13 @@ from rootsd.agents.forms.access import ListFile
 from rootsd.settings import toml_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, contents, insert, remove, remove_empty
-from rootsd.sync.targets import EntryKind, Keys, ListEntry
+from rootsd.sync.entries import NOTHING_OWN, EntryKind, Keys, ListEntry, OwnEntries
 
 EMPTY_FILE = "{}\n"
 PROFILE_START = """\
 # Written by rootsd sync, which replaces it. To use it: codex -p rootsd
 default_permissions = "rootsd"
 """
-
-
-class OwnEntries(Struct, frozen=True):
-    """What is ours in one file: the entries, the containers that we made for them, and whether we
-    made the file itself.
-    """
-
-    entries: tuple[ListEntry, ...] = ()
-    made: tuple[Keys, ...] = ()
-    has_made_file: bool = False
-
-    def with_more(self, other: OwnEntries) -> OwnEntries:
-        """Return everything that is in this or in `other`."""
-        return OwnEntries(
-            tuple(dict.fromkeys((*self.entries, *other.entries))),
-            tuple(dict.fromkeys((*self.made, *other.made))),
-            self.has_made_file or other.has_made_file,
-        )
-
-
-NOTHING_OWN = OwnEntries()
 
 
 class FilePlan(Struct, frozen=True):

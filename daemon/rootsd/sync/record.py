@@ -33,7 +33,7 @@ from rootsd.files.private_files import (
     replace_private_file,
 )
 from rootsd.sync.access import ClientOutcome
-from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
+from rootsd.sync.entries import NOTHING_OWN, OwnEntries
 
 _MAX_BYTES = 4 << 20
 _PID_BYTES = 32

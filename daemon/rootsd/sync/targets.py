@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -13,31 +12,7 @@ from rootsd.agents import files_with, name_of
 from rootsd.agents.forms.access import ListFormat, ListLine
 from rootsd.agents.forms.place import Platform
 from rootsd.sync.access import AccessLists, ClientOutcome, GrantedFolder
-
-Keys = tuple[str, ...]
-
-
-class EntryKind(StrEnum):
-    """Whether an entry takes access away or gives it. Grants do not outlive the process."""
-
-    DENIAL = "denial"
-    GRANT = "grant"
-
-
-class ListEntry(Struct, frozen=True):
-    """One line of a client's list: an item of the array at `keys` or, with a `value`, a member of
-    the object there.
-    """
-
-    keys: Keys
-    name: str
-    kind: EntryKind
-    value: str | None = None
-
-    @property
-    def place(self) -> tuple[Keys, str]:
-        """What identifies the entry in its file."""
-        return self.keys, self.name
+from rootsd.sync.entries import EntryKind, ListEntry
 
 
 class Wanted(Struct, frozen=True):

@@ -60,7 +60,7 @@ LAUNCHED = """
 import sys
 from rootsd.daemon import main as daemon
 def run(places, *, helper, ready_fd):
-    print(sorted({{'click', 'mcp'}} & sys.modules.keys()))
+    print(sorted({{'click', 'mcp', 'pygit2', 'ruamel'}} & sys.modules.keys()))
     return 0
 daemon.run = run
 sys.argv = ['rootsd', {words}]
@@ -69,7 +69,7 @@ main()
 """
 
 
-def test_the_daemon_starts_without_the_command_line_and_the_mcp_sdk() -> None:
+def test_the_daemon_starts_without_the_command_line_the_mcp_sdk_yaml_and_libgit2() -> None:
     told, complaints = run_python((), LAUNCHED.format(words="'daemon'"))
     assert (told, complaints) == ("[]\n", "")
 

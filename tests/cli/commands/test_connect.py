@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from rootsd.core.errors import Exit
-from rootsd.sync.reconcile import OwnEntries
+from rootsd.sync.entries import OwnEntries
 from rootsd.sync.record import SyncedClient, SyncRecord
 from support.client_home import ROOTSD
 from support.terminal import HANG_GUARD, Shell
