@@ -20,10 +20,10 @@ from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import list_servers
 from rootsd.sync.targets import TARGETS
 from support.agent_programs import PROGRAMS
-from support.client_home import ROOTSD, client_named
+from support.client_home import MCP_CLIENTS, ROOTSD, client_named
 
 GOLDEN = Path(__file__).parent / "golden"
-NAMES = sorted(all_clients())
+NAMES = MCP_CLIENTS
 HOME = Path("/home/ann")
 
 

@@ -18,14 +18,13 @@ from rootsd.connect.base import HookUse
 from rootsd.connect.client_files import ToolAccess, Wired, Wiring
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
-from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
 from rootsd.connect.wiring import ClientWiring, Consent, WiringIncomplete
 from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsUnusable
-from support.client_home import ROOTSD, WISH, ClientHome, client_named
+from support.client_home import MCP_CLIENTS, ROOTSD, WISH, ClientHome, client_named
 
 MINE = """\
 {
@@ -116,7 +115,7 @@ def test_later_changes_of_a_person_are_kept(client_home: ClientHome, name: str) 
     assert file.read_bytes() == comment.encode() + text.encode()
 
 
-@pytest.mark.parametrize("name", all_clients())
+@pytest.mark.parametrize("name", MCP_CLIENTS)
 def test_the_entry_sets_the_variables_that_lead_to_the_daemon(
     client_home: ClientHome, name: str
 ) -> None:

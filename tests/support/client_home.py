@@ -13,6 +13,8 @@ from rootsd.connect.wiring import ClientWiring
 
 ROOTSD = "/opt/rootsd/bin/rootsd"
 WISH = Wiring(ROOTSD)
+MCP_CLIENTS = sorted(name for name, client in all_clients().items() if client.facts.keys)
+"""The clients that take our entry. The others are editors that run agents only."""
 
 
 class ClientHome:

@@ -12,6 +12,7 @@ the first line:
 * `RUNS`: files of a project with commands that it runs, and folders, with `/` at the end. `rootsd
   show` names them. `OBEYS`: all that it takes from a project as settings, commands, or
   instructions. This is read-only behind the wall.
+* `ACP`: the command that runs it for an editor (Agent Client Protocol).
 * `state()`: what it needs behind the wall.
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).

@@ -15,6 +15,7 @@ from typing import Any
 from rootsd.agents.forms.client import ENTRY_NAME, EntryForm, HookFile, ToolFile
 from rootsd.connect.base import HookUse, McpClient, hook_entry, hook_places, possible_use
 from rootsd.connect.edits import (
+    AddedAgents,
     AddedEntry,
     AppendedItems,
     Change,
@@ -22,6 +23,7 @@ from rootsd.connect.edits import (
     all_servers,
     hook_commands,
     place_of,
+    relayed_agents,
 )
 from rootsd.connect.servers import HOOK, STRICT, ServerId, is_bridge, is_rootsd
 from rootsd.connect.wraps import ServerWrap
@@ -36,12 +38,20 @@ def adopted_entries(client: McpClient, text: str) -> list[Change]:
     found: list[Change] = []
     if _is_ours(client, entries.get(ServerId(ENTRY_NAME))):
         found.append(AddedEntry(_containers(client.facts.keys)))
+    found += _adopted_agents(client, text)
     for server, entry in entries.items():
         words = client.facts.form.words(entry) if isinstance(entry, dict) else None
         wrap = ServerWrap.parse(words) if words is not None else None
         if words is not None and wrap is not None:
             found.append(_wrapped(client, server, entry, words, len(wrap.front(words[0]))))
     return found
+
+
+def _adopted_agents(client: McpClient, text: str) -> list[Change]:
+    agents, names = client.facts.agents, tuple(relayed_agents(client, text))
+    if agents is None or not names:
+        return []
+    return [AddedAgents(names, _containers(agents.keys))]
 
 
 def adopted_items(text: str, keys: Keys, items: tuple[Any, ...]) -> list[Change]:

@@ -170,6 +170,8 @@ class McpClient:
 
     def servers(self, text: str) -> dict[str, Any]:
         """Return the entries of the servers for all projects, by name."""
+        if not self.facts.keys:
+            return {}
         found: Any = self.facts.language.values(text)
         for key in self.facts.keys:
             found = found.get(key, {}) if isinstance(found, dict) else {}

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.agents import files_with
 from rootsd.agents.forms.client import ENTRY_NAME, JSON
 from rootsd.agents.forms.place import SettingsPlace
 from rootsd.connect.adopt import (
@@ -26,23 +27,39 @@ from rootsd.connect.adopt import (
 )
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient, members
 from rootsd.connect.edits import (
+    BESIDE,
     AddedEntry,
+    AgentCommand,
     AppendedItems,
     Change,
     WrappedServer,
+    agent_command,
+    agent_entries,
     all_servers,
     hook_commands,
+    relayed_agents,
     wrap_of,
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, ConnectRecord
-from rootsd.connect.servers import ServerEntry, ServerId, is_bridge, is_wrapped, list_servers
+from rootsd.connect.servers import (
+    ACP,
+    ServerEntry,
+    ServerId,
+    is_bridge,
+    is_relayed,
+    is_wrapped,
+    list_servers,
+)
 from rootsd.connect.wraps import ServerWrap
+from rootsd.core.launchers import launched_program
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.files.private_files import display_path
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import SettingsFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
+
+_RELAY = (ACP, "--")
 
 
 class ToolAccess(Enum):
@@ -67,7 +84,8 @@ class Wired(StrEnum):
 class Wiring(Struct, frozen=True):
     """What rootsd writes into the configuration of a client: as a person wants it, or as it is.
 
-    `rootsd` is the program of our entry, which sets `variables`. `wraps` has the wrapped servers.
+    `rootsd` is the program of our entry, which sets `variables`. `wraps` has the wrapped servers,
+    and `agents` what rootsd runs in the entries of an editor's agents.
     """
 
     rootsd: str
@@ -75,6 +93,7 @@ class Wiring(Struct, frozen=True):
     wraps: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     hook: HookUse = HookUse.NO
+    agents: Mapping[str, AgentCommand] = field(default_factory=dict)
 
 
 class WiringState(Struct, frozen=True):
@@ -124,8 +143,11 @@ class ClientFiles:
             is_broken = all(_is_gone(program) for program, _ in bridges)
             wired = Wired.YES if is_ours else Wired.BROKEN if is_broken else Wired.BY_HAND
         rootsd, variables = bridges[0] if bridges else ("", {})
+        agents = relayed_agents(self._client, texts.get(self.settings, "{}"))
+        if agents and not self._client.facts.keys:
+            wired = Wired.YES
         tools, hook = self._tools(entries, changed), self._hook(changed)
-        ours = Wiring(rootsd, tools, wraps_in(changes), variables, hook)
+        ours = Wiring(rootsd, tools, wraps_in(changes), variables, hook, agents)
         servers = tuple(self._servers(texts.get(self.settings, ""), every))
         return WiringState(wired, ours, servers)
 
@@ -224,6 +246,28 @@ class ClientFiles:
             return self._adopted_in(path, SettingsFile(path).read() or "")
         except (NotEditable, SettingsUnusable):
             return []
+
+    def agents_to_relay(self) -> dict[str, AgentCommand]:
+        """Return what rootsd is to run as agents of an editor, by the names of new entries.
+
+        These are the ones that the editor has, and those on the PATH. Raises NotEditable and
+        SettingsUnusable.
+        """
+        if self._client.facts.agents is None:
+            return {}
+        text = SettingsFile(self.settings).read()
+        found: dict[str, AgentCommand] = {}
+        for name, entry in (agent_entries(self._client, text) if text else {}).items():
+            words, variables = agent_command(self._client, entry)
+            if words and not is_relayed(words):
+                found[name + BESIDE] = AgentCommand((*_RELAY, *words), variables)
+        known = {launched_program(words[len(_RELAY) :]) for words, _ in found.values()}
+        for agent in files_with("ACP"):
+            program = self._environment.program(agent.ACP[:1])
+            if program is not None and agent.ACP[0] not in known:
+                words = (*_RELAY, str(program), *agent.ACP[1:])
+                found[agent.LABEL + BESIDE] = AgentCommand(words)
+        return found
 
     def own_files(self) -> list[Path]:
         """Return the files of this home in which `connect` may write. They may be missing."""

@@ -7,18 +7,29 @@ rest of the file. What was changed itself is left alone, and a sentence says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rootsd.agents.forms.client import ENTRY_NAME, JSON
-from rootsd.connect.base import McpClient
-from rootsd.connect.servers import ServerId, is_bridge, is_wrapped
+from rootsd.connect.base import McpClient, members
+from rootsd.connect.servers import ServerId, is_bridge, is_relayed, is_wrapped
 from rootsd.connect.wraps import ServerWrap
 from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import Keys
+
+BESIDE = " (rootsd)"
+"""The end of the name of an agent under `rootsd acp`, beside the one without."""
+
+
+class AgentCommand(NamedTuple):
+    """A command of an editor, and the variables that its entry sets."""
+
+    words: tuple[str, ...] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
 
 
 class EntryTaken(NotEditable):
@@ -28,6 +39,13 @@ class EntryTaken(NotEditable):
 class AddedEntry(Struct, frozen=True, tag="entry"):
     """Our entry was inserted, with the containers `made` around it."""
 
+    made: tuple[Keys, ...]
+
+
+class AddedAgents(Struct, frozen=True, tag="agents"):
+    """Agents under `rootsd acp` were inserted by these names, with the containers `made`."""
+
+    names: tuple[str, ...]
     made: tuple[Keys, ...]
 
 
@@ -56,7 +74,7 @@ class AppendedItems(Struct, frozen=True, tag="items"):
     made: tuple[Keys, ...]
 
 
-Change = AddedEntry | WrappedServer | AppendedItems
+Change = AddedEntry | AddedAgents | WrappedServer | AppendedItems
 
 
 def add_entry(
@@ -77,6 +95,55 @@ def add_entry(
         raise EntryTaken(f"another server is named {ENTRY_NAME}")
     after, made = client.insert(text, client.facts.form.entry(words, extra, variables))
     return after, [AddedEntry(tuple(made))]
+
+
+def agent_entries(client: McpClient, text: str) -> dict[str, Any]:
+    """Return the entries of an editor's agents by name. Raises NotEditable."""
+    agents = client.facts.agents
+    return {} if agents is None else members(client.facts.language.values(text), agents.keys)
+
+
+def agent_command(client: McpClient, entry: object) -> AgentCommand:
+    """Return the command in an agent's entry; an empty one if it has none."""
+    agents = client.facts.agents
+    if agents is None or not isinstance(entry, dict):
+        return AgentCommand()
+    return AgentCommand(agents.form.words(entry) or (), agents.form.variables(entry))
+
+
+def relayed_agents(client: McpClient, text: str) -> dict[str, AgentCommand]:
+    """Return what rootsd runs in the entries of our form, by name. Raises NotEditable."""
+    found = agent_entries(client, text)
+    commands = {name: agent_command(client, entry) for name, entry in found.items()}
+    return {
+        name: AgentCommand(words[1:], variables)
+        for name, (words, variables) in commands.items()
+        if name.endswith(BESIDE) and is_relayed(words)
+    }
+
+
+def add_agents(
+    client: McpClient,
+    text: str,
+    commands: Mapping[str, AgentCommand],
+    rootsd: str,
+    variables: Mapping[str, str],
+) -> tuple[str, list[Change]]:
+    """Return the text with an entry for each command of `rootsd`, by its name.
+
+    An entry that is there already stays as it is. Raises NotEditable.
+    """
+    agents = client.facts.agents
+    there = agent_entries(client, text)
+    new = {name: command for name, command in commands.items() if name not in there}
+    if agents is None or not new:
+        return text, []
+    containers: list[Keys] = []
+    for name, (words, own) in new.items():
+        entry = agents.form.entry((rootsd, *words), {}, {**own, **variables})
+        text, made = client.facts.language.insert(text, agents.keys, name, entry)
+        containers += made
+    return text, [AddedAgents(tuple(new), tuple(containers))]
 
 
 def wrap_server(
@@ -161,6 +228,9 @@ def with_containers(changes: Sequence[Change], earlier: Sequence[Change]) -> lis
             case AddedEntry(made):
                 before = [each.made for each in earlier if isinstance(each, AddedEntry)]
                 found.append(AddedEntry(_united(*before, made)))
+            case AddedAgents(_, made):
+                before = [each.made for each in earlier if isinstance(each, AddedAgents)]
+                found.append(replace(change, made=_united(*before, made)))
             case AppendedItems(keys, _, made):
                 before = [
                     each.made
@@ -187,6 +257,8 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
         match change:
             case AddedEntry(made):
                 text, kept = _without_entry(client, text, made)
+            case AddedAgents(names, made):
+                text, kept = _without_agents(client, text, names, made)
             case WrappedServer():
                 found = _renamed(client, text, change, changes)
                 text, kept = _unwrapped(client, text, found)
@@ -241,6 +313,21 @@ def _without_entry(client: McpClient, text: str, made: Sequence[Keys]) -> tuple[
     if entry is not None and not is_bridge(words or ()):
         return text, f"the entry {ENTRY_NAME} runs another program now, so it stays"
     return client.remove(text, made), ""
+
+
+def _without_agents(
+    client: McpClient, text: str, names: Sequence[str], made: Sequence[Keys]
+) -> tuple[str, str]:
+    agents, changed = client.facts.agents, ""
+    for name in names:
+        entry = agent_entries(client, text).get(name)
+        if agents is None or entry is None:
+            continue
+        if is_relayed(agent_command(client, entry).words):
+            text = client.facts.language.remove(text, (*agents.keys, name), made)
+        else:
+            changed = f"the agent {name} runs another program now, so it stays"
+    return text, changed
 
 
 def _renamed(

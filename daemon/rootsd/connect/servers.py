@@ -13,6 +13,7 @@ from rootsd.agents.forms.client import ENTRY_NAME, EntryForm
 from rootsd.core.labels import safe_label
 
 RUN = "run"
+ACP = "acp"
 BRIDGE = "bridge"
 HOOK = "hook"
 STRICT = "--strict"
@@ -78,6 +79,11 @@ def is_bridge(words: Sequence[str]) -> bool:
 def is_wrapped(words: Sequence[str]) -> bool:
     """Return whether a command runs a server under `rootsd run`."""
     return is_rootsd(words) and RUN in words[1:2]
+
+
+def is_relayed(words: Sequence[str]) -> bool:
+    """Return whether a command runs an agent under `rootsd acp`."""
+    return is_rootsd(words) and ACP in words[1:2]
 
 
 def _server(form: EntryForm, server: ServerId, entry: object) -> ServerEntry:

@@ -25,6 +25,7 @@ from rootsd.connect.client_files import ClientFiles, ToolAccess, Wiring, wraps_i
 from rootsd.connect.edits import (
     AppendedItems,
     Change,
+    add_agents,
     add_entry,
     append_items,
     take_back,
@@ -79,7 +80,8 @@ class ClientWiring(ClientFiles):
         there = hook_use(facts.name, adopted) if facts.hook is not None else HookUse.NO
         uses = (wish.hook, now.ours.hook, there)
         hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
-        return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
+        wraps, agents = {**earlier, **wish.wraps}, {**wish.agents, **now.ours.agents}
+        return replace(wish, tools=tools, hook=hook, wraps=wraps, agents=agents)
 
     def special_reasons(self, wish: Wiring) -> list[str]:
         """Return why a person must accept the change of a file: a symlink, or version control."""
@@ -271,7 +273,15 @@ class ClientWiring(ClientFiles):
             words = (wish.rootsd, BRIDGE)
             return add_entry(self._client, text, words, extra, wish.variables)
 
-        tasks: dict[Path, list[Apply]] = {self.settings: [wire]}
+        edits: list[Apply] = [wire] if self._client.facts.keys else []
+        if wish.agents:
+            edits.append(
+                partial(
+                    add_agents, self._client, commands=wish.agents, rootsd=wish.rootsd,
+                    variables=wish.variables,
+                )
+            )  # fmt: skip
+        tasks: dict[Path, list[Apply]] = {self.settings: edits}
         files = self._places() if wish.wraps else {}
         for server, wrap in wish.wraps.items():
             edit = partial(wrap_server, self._client, server=server, wrap=wrap, rootsd=wish.rootsd)

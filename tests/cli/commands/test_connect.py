@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from rootsd.cli.answers import neovim
 from rootsd.core.errors import Exit
 from rootsd.sync.entries import OwnEntries
 from rootsd.sync.record import SyncedClient, SyncRecord
@@ -900,3 +902,12 @@ def test_without_a_wall_no_agent_is_confined(
     assert typed_agents(shell) == ["claude"]
     shell.run("disconnect", "--confine", "claude")  # this does not need one
     assert typed_agents(shell) == []
+
+
+@pytest.mark.parametrize("plugin", neovim.PLUGINS)
+def test_the_lua_for_a_plugin_of_neovim_runs_the_agent_under_rootsd(plugin: str) -> None:
+    lua = neovim.lua_for(plugin, '/opt/my "tools"/rootsd')
+    words = re.findall(r'"(?:[^"\\]|\\.)*"', lua)
+    at = words.index(r'"/opt/my \"tools\"/rootsd"')
+    assert words[at + 1 : at + 4] == ['"acp"', '"--"', '"claude-agent-acp"']
+    assert lua.count("{") == lua.count("}")

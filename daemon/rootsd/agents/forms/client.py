@@ -165,6 +165,13 @@ class ToolPermission(Struct, frozen=True):
     items: tuple[str, ...] = ()
 
 
+class AgentList(Struct, frozen=True):
+    """Where an editor keeps the agents that it starts (ACP): members of the object at `keys`."""
+
+    keys: Keys
+    form: EntryForm = field(default_factory=EntryForm)
+
+
 class HookFile(Struct, frozen=True):
     """Where a client keeps its permission hooks: a JSON file at `place`.
 
@@ -233,7 +240,8 @@ class ClientFacts(Struct, frozen=True):
     * `places`: of its settings. The first one that exists is used, else the first one.
     * `merged`: all files whose servers the client merges, if it has several for all projects. Of
       two entries with one name, the later file wins. Of `places`, the last one is used then.
-    * `keys`: lead to the object that has the servers.
+    * `keys`: lead to the object that has the servers. Empty for an editor of agents alone.
+    * `agents`: where it keeps its agents, in the same file.
     * `list_of`: how the servers are kept there.
     * `projects`: lead to an object that has, by the path of a project, servers at `keys`, too.
       `project_file` is a file in a project with servers at `keys`.
@@ -254,6 +262,7 @@ class ClientFacts(Struct, frozen=True):
     title: str
     places: tuple[SettingsPlace, ...]
     keys: Keys
+    agents: AgentList | None = None
     merged: tuple[SettingsPlace, ...] = ()
     list_of: ServerList = ServerList.MEMBERS
     projects: Keys = ()

@@ -18,6 +18,7 @@ MARKERS = (
 )  # fmt: skip
 SOURCE = "run, 0.169.0; CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED by its source"
 RUNS = (".codex/config.toml",)
+ACP = ("codex-acp",)
 OBEYS = (".codex",)
 
 

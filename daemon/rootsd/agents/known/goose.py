@@ -6,6 +6,7 @@ from rootsd.agents import forms
 
 LABEL = "Goose"
 PROGRAMS = ("goose", "goosed")
+ACP = ("goose", "acp")
 # block/goose: crates/goose-mcp/src/developer/shell.rs
 MARKERS = ("GOOSE_TERMINAL", "AGENT=goose")
 SOURCE = "its source"

@@ -6,6 +6,7 @@ from rootsd.agents import forms
 
 LABEL = "opencode"
 PROGRAMS = ("opencode",)
+ACP = ("opencode", "acp")
 PACKAGES = ("/opencode-ai/",)
 # sst/opencode: packages/opencode/src/index.ts; forks of it keep the variable
 MARKERS = ("OPENCODE=1",)

@@ -7,6 +7,7 @@ from rootsd.agents.known import gemini
 
 LABEL = "Qwen Code"
 PROGRAMS = ("qwen",)
+ACP = ("qwen", "--acp")
 PACKAGES = ("@qwen-code/qwen-code/",)
 # QwenLM/qwen-code: packages/core/src/services/shellExecutionService.ts
 MARKERS = ("QWEN_CODE",)

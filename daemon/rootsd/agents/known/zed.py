@@ -21,6 +21,7 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
             places=(forms.place.in_config_home("zed/settings.json", ".config/zed/settings.json"),),
             keys=("context_servers",),
             form=form.EntryForm(fixed={"source": "custom"}),
+            agents=form.AgentList(("agent_servers",), form.EntryForm(fixed={"type": "custom"})),
             programs=("zed", "zeditor"),
             applies="at once",
             not_synced=(

@@ -212,14 +212,16 @@ class ClientConnector:
         """Connect one client, and report the result. `trials` find the servers to wrap."""
         wiring = self.wiring(client)
         members = _entry_members(client, asked.tools)
-        entry = client.facts.form.entry((asked.rootsd, BRIDGE), members, asked.variables)
+        form, words = client.facts.form, (asked.rootsd, BRIDGE)
+        entry = form.entry(words, members, asked.variables) if client.facts.keys else None
         if client.facts.only_printed:
             printed = WiringRefused(client.facts.only_printed)
             self._refuse(client, wiring.settings, printed, entry)
             return
         try:
             tools = self._tools(client, wiring, asked.tools)
-            wish = wiring.wish_again(replace(asked, tools=tools))
+            agents = wiring.agents_to_relay()
+            wish = wiring.wish_again(replace(asked, tools=tools, agents=agents))
             if trials is not None:
                 wish = trials.add_to(wish, client, wiring, self.report.warnings)
             if self._questions.dry_run:
@@ -474,9 +476,12 @@ class ClientConnector:
         if changes:
             files = " and ".join(shorten_home(str(change.path)) for change in changes)
             messages.append(f"{facts.title} notices the change of {files} {facts.applies}.")
+        if facts.agents is not None:
+            messages.append(_describe_agents(facts.title, state.ours.agents))
         if not is_tried(client):
             messages.append(
-                f"{facts.title} was not tried with rootsd. Please check that it lists rootsd."
+                f"{facts.title} was not tried with rootsd. Please check that it lists"
+                f" {'rootsd' if facts.keys else 'the agents'}."
             )
         messages += facts.notes
         messages += [
@@ -550,6 +555,16 @@ def print_report(invocation: Invocation, report: ConnectReport, *, dry_run: bool
     elif any(item["result"] == WiringResult.CONNECTED for item in report.items):
         output.message("To take this back: rootsd disconnect CLIENT")
     return Exit.FAILED if report.is_refused else Exit.OK
+
+
+def _describe_agents(title: str, agents: Iterable[str]) -> str:
+    """Return a sentence about the agents of an editor."""
+    if names := ", ".join(safe_label(each, limit=None) for each in agents):
+        return f"In {title}, choose one of these agents to work in approved folders only: {names}."
+    return (
+        f"No agent for {title} is on your PATH. Install one, such as claude-agent-acp, and connect"
+        " again."
+    )
 
 
 def _entry_members(client: McpClient, asked: ToolAccess) -> Mapping[str, Any]:

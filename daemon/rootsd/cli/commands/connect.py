@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
+from rootsd.cli.answers import neovim
 from rootsd.cli.answers.connecting import (
     ClientConnector,
     NoClientFound,
@@ -80,6 +81,12 @@ def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]
     return tuple(found)
 
 
+def _print_lua(context: click.Context, _: click.Parameter, plugin: str | None) -> None:
+    if plugin is not None:
+        click.echo(neovim.lua_for(plugin, str(installed_command())))
+        context.exit()
+
+
 @verb(
     "connect",
     prints=(WiringOutput,),
@@ -112,6 +119,13 @@ def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]
     metavar="AGENT",
     shell_complete=completion.agents,
     help="also start this agent behind the wall whenever you type it, such as claude",
+)
+@click.option(
+    "--neovim",
+    callback=_print_lua,
+    expose_value=False,
+    type=click.Choice(neovim.PLUGINS),
+    help="only print the Lua lines with which this plugin runs an agent under rootsd acp",
 )
 @click.option(
     "--allow-tools",
@@ -161,6 +175,9 @@ def command(  # noqa: PLR0913 - one for each flag
 
     --confine AGENT has new shells start the agent behind the wall, by a function of rootsd
     shell-init. `AGENT --outside` starts it outside once. Without CLIENT, nothing else changes.
+
+    Zed and the IDEs of JetBrains also get agents that run under rootsd acp: a second entry for
+    each agent in their settings or on your PATH, with (rootsd) in its name.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """
