@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.acp.folders import SessionFolders
+from rootsd.proxy.acp.folders import ApprovedFolders
 from rootsd.proxy.acp.messages import ServerWords
 from rootsd.proxy.acp.session import AcpSession, AgentWall
 from rootsd.proxy.run.command import LaunchSpec
@@ -22,7 +22,7 @@ TAKES_FOLDERS = {"agentCapabilities": _CAPABILITIES}
 TOOLS = {"name": "rootsd", "command": "/bin/rootsd", "args": ["bridge"], "env": []}
 
 
-class FakeApprovals(SessionFolders):
+class FakeApprovals(ApprovedFolders):
     """Approved folders, and which of them are in the workspace of all sessions."""
 
     def __init__(self, roots: Iterable[RootFolder], workspace: Iterable[RootFolder] = ()) -> None:

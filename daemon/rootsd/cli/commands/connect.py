@@ -176,20 +176,16 @@ def command(  # noqa: PLR0913 - one for each flag
     --confine AGENT has new shells start the agent behind the wall, by a function of rootsd
     shell-init. `AGENT --outside` starts it outside once. Without CLIENT, nothing else changes.
 
-    Zed and the IDEs of JetBrains also get agents that run under rootsd acp: a second entry for
-    each agent in their settings or on your PATH, with (rootsd) in its name.
-
+    Zed and JetBrains also get a second entry for each agent, which runs it under rootsd acp.
     Clients that were not tried with rootsd are connected only if you name them.
     """
     shown = _typed_paths(paths)
     _check_wrap(shown, wrap=wrap, no_confine=no_confine)
-    if strict and not hook:
-        raise click.UsageError("--strict needs --hook")
+    use = _hook_use(hook=hook, strict=strict)
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     programs = [program_of(each) for each in dict.fromkeys(confine)]
     is_only_shell = bool(programs and not clients and not everything)
     chosen = [] if is_only_shell else _chosen(questions, clients, everything=everything)
-    use = HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
     asked = _wiring(use, allow_tools=allow_tools)
     if not dry_run:
         _announce(invocation, chosen, programs, asked.tools)
@@ -203,6 +199,12 @@ def command(  # noqa: PLR0913 - one for each flag
         if sync_access:
             connector.sync_access(client)
     return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _hook_use(*, hook: bool, strict: bool) -> HookUse:
+    if strict and not hook:
+        raise click.UsageError("--strict needs --hook")
+    return HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
 
 
 def _trials(

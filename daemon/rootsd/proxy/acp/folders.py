@@ -14,7 +14,7 @@ from rootsd.wire.hello import HELLO_METHOD, Hello, hello_params
 from rootsd.wire.requested_scope import RequestedScope
 
 
-class SessionFolders:
+class ApprovedFolders:
     """The folders that the sessions of one agent may have.
 
     `scope` is what the flags ask for. A scope that narrows is the set of each session. Otherwise,

@@ -14,7 +14,7 @@ from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.link.sandbox import is_inside_wall
 from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
 from rootsd.processes.own_program import own_command
-from rootsd.proxy.acp.folders import SessionFolders
+from rootsd.proxy.acp.folders import ApprovedFolders
 from rootsd.proxy.acp.messages import ServerWords
 from rootsd.proxy.acp.session import AcpSession
 from rootsd.proxy.acp.wall import StartedWall
@@ -84,7 +84,7 @@ def _run(options: RunOptions) -> int:
     out = Outbox()
     session = AcpSession(
         LaunchSpec(words, {}),
-        SessionFolders(name, scope),
+        ApprovedFolders(name, scope),
         out,
         _server_words(options),
         StartedWall() if is_confined else None,

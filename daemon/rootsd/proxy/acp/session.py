@@ -49,7 +49,7 @@ _CLIENT_SERVES = ("fs/", "terminal/")
 
 
 class FolderSource(Protocol):
-    """What the daemon approves, and what is on the disk. See `SessionFolders`."""
+    """What the daemon approves, and what is on the disk. See `ApprovedFolders`."""
 
     def approved(self) -> tuple[RootFolder, ...]:
         """Return all folders that a session may have, as verified now. Raises RootsdError."""
