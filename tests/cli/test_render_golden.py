@@ -33,12 +33,12 @@ CONFIG = """\
 [[parent]]
 path = "/home/ann/src"
 """
-# `down` ends a process, which a fake does not have, and `give` needs the folder of a wall.
+# `down` ends a process, which a fake does not have, and `give` and `add-to-session` need a wall.
 # `connect` and its like edit files of other programs, and `exposure` reads them. The output of the
 # others is for programs.
 ELSEWHERE = {
     "down", "init", "bridge", "confine", "hook", "run", "daemon", "give",
-    "connect", "disconnect", "clients", "exposure", "ui",
+    "connect", "disconnect", "clients", "exposure", "ui", "acp", "add-to-session",
 }  # fmt: skip
 # Lines of several kinds with different columns.
 RAGGED = {"show", "status", "up", "service-status", "export"}

@@ -93,6 +93,15 @@ class Invocation(Struct, dict=True):
         self.has_called = True
         return response
 
+    def status_if_running(self) -> dict[str, Any] | None:
+        """Return the status of the daemon, or None if it does not answer. Raises RootsdError."""
+        from rootsd.wire.daemon import StatusQuery
+
+        try:
+            return self.call(StatusQuery())
+        except DaemonUnreachable:
+            return None
+
     def announce(self, words: str) -> None:
         """Have the daemon log a command that decides nothing. Without a daemon, do nothing."""
         from rootsd.wire.daemon import AnnounceRequest

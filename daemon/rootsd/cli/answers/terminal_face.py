@@ -56,7 +56,7 @@ from rootsd.wire.request import ControlRequest
 _MOST_LINES = 20
 _MOST_SESSIONS = 9  # one key for each
 _ROUNDS = 3
-_GLOB = frozenset("*?[")
+GLOB = frozenset("*?[")
 _UNDO = "rootsd undo takes this back."
 _NO_GIT_DIRECTORY = "No project of this approval uses the Git directory of a pending checkout."
 
@@ -330,7 +330,7 @@ def _not_in(plan: Item, items: Sequence[Item], key: str, id_: str) -> list[Item]
 
 def _is_open_ended(order: DecideRequest) -> bool:
     """Return whether the order may cover projects that it does not name."""
-    is_glob = any(not _GLOB.isdisjoint(reference) for reference in order.refs)
+    is_glob = any(not GLOB.isdisjoint(reference) for reference in order.refs)
     return order.select is not Selection.NAMED or is_glob
 
 

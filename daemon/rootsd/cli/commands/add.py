@@ -1,4 +1,4 @@
-"""`rootsd add`: propose a folder, a URI, or the folders of a workspace by hand."""
+"""`rootsd add`: propose a folder, a URI, or a workspace file by hand."""
 
 from __future__ import annotations
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import click
 
 from rootsd.cli.answers.decisions import effect_of
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import GLOB
 from rootsd.cli.answers.walled_program import meant_program
 from rootsd.cli.commands.open import only_root
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.core.errors import Exit
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.wall import AddedRoots, AddRootsRequest
@@ -21,14 +24,21 @@ SECTION = "Decide"
 _COLUMNS = (
     Column("PROGRAM", lambda item: item["program"]),
     Column("NAME", lambda item: item["name"]),
-    Column("PATH", lambda item: item["path"], short=lambda item: shorten_home(item["path"])),
+    path_column("PATH", lambda item: item["path"]),
     Column("RESULT", lambda item: item["result"]),
 )
 
 
+class AddToSessionOutput(AddedRoots):
+    """The roots that the program gets."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @verb(
     "add-to-session",
-    prints=(AddedRoots,),
+    prints=(AddToSessionOutput,),
     epilog="rootsd add-to-session web\nrootsd add-to-session web lib --to claude",
 )
 @click.argument(
@@ -55,11 +65,18 @@ def command(
     /add-dir PATH.
     """
     program = meant_program(invocation, to, "add-to-session REF")
-    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=refs))
-    roots = [only_root(item["name"], [item]) for item in listing["items"]]
+    roots = [root for ref in refs for root in _roots(invocation, ref)]
     order = AddRootsRequest(
         tuple(root["name"] for root in roots), program["id"], effect_of(dry_run=dry_run)
     )
     items = invocation.call(order)["items"]
-    invocation.output.show(CommandResult(items), _COLUMNS)
+    invocation.output.show(CommandResult(items, extra={"dry_run": dry_run}), _COLUMNS)
     return Exit.OK
+
+
+def _roots(invocation: Invocation, ref: str) -> Sequence[Mapping[str, Any]]:
+    """Return the root that a reference means, or those that a glob matches. Raises RootsdError."""
+    items = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=(ref,)))["items"]
+    if GLOB.isdisjoint(ref):
+        return [only_root(ref, items)]
+    return [only_root(item["name"], [item]) for item in items]

@@ -19,7 +19,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.core.record import to_json
 from rootsd.places.daemon_folders import Places
-from rootsd.wire.daemon import ConfigStatus, ReloadRequest, StatusQuery
+from rootsd.wire.daemon import ConfigStatus, ReloadRequest
 from rootsd.wire.decisions import ApplyMode
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def check(invocation: Invocation) -> None:
     from rootsd.config.configuration import read_config
 
     config = read_config(invocation.places.config_file)
-    in_force = _active_config(invocation)
+    in_force = (invocation.status_if_running() or {}).get("config")
     is_taken_over = in_force is not None and in_force["checksum"] == config.checksum
     output = invocation.output
     if output.is_json:
@@ -389,15 +389,6 @@ def _print_reload(invocation: Invocation, command: str) -> None:
         output.message("Saved. The daemon is not running: rootsd up")
     else:
         output.message(f"The daemon loaded it{_changes(in_force)}.")
-
-
-def _active_config(invocation: Invocation) -> Mapping[str, Any] | None:
-    """Return the daemon's active configuration; None if no daemon or an older one runs."""
-    try:
-        active: Mapping[str, Any] | None = invocation.call(StatusQuery()).get("config")
-    except DaemonUnreachable:
-        return None
-    return active
 
 
 def _changes(in_force: Mapping[str, Any]) -> str:

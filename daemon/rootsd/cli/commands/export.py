@@ -1,4 +1,4 @@
-"""`rootsd export`: print the approved folders of a tag as a .code-workspace file."""
+"""`rootsd export`: print the folders of a tag as a .code-workspace file."""
 
 from __future__ import annotations
 

@@ -12,11 +12,10 @@ from rootsd.cli.options import completion
 from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.layout import ColumnFit
 from rootsd.cli.text.render import Column, CommandResult, path_column
-from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
 from rootsd.core.model import MountPolicy, NestedPolicy
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import ParentItem, StatusQuery, parent_item
+from rootsd.wire.daemon import ParentItem, parent_item
 from rootsd.wire.decisions import ApplyMode
 
 SECTION = "Set up"
@@ -133,10 +132,7 @@ def list_(invocation: Invocation) -> None:
     from rootsd.config.configuration import read_config
 
     config = read_config(invocation.places.config_file)
-    try:
-        status = invocation.call(StatusQuery())
-    except DaemonUnreachable:
-        status = {"revision": None, "parents": []}
+    status = invocation.status_if_running() or {"revision": None, "parents": []}
     live = {parent["path"]: parent for parent in status["parents"]}
     items = [live.get(text_of(parent.path)) or parent_item(parent) for parent in config.parents]
     file = safe_label(invocation.places.config_file, limit=None)

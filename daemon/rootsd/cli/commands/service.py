@@ -14,7 +14,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import VerbGroup, pass_invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import CommandResult
-from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
+from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.service.manager import ServiceState, is_running
 from rootsd.wire.daemon import DaemonStatus, StatusQuery, StatusResult
@@ -322,11 +322,8 @@ def _print_done(invocation: Invocation, sentence: str) -> None:
     if not invocation.output.is_json:
         invocation.output.message(sentence)
         return
-    try:
-        daemon = invocation.call(StatusQuery())["daemon"]
-    except DaemonUnreachable:
-        daemon = None
-    invocation.output.object(CommandResult(extra={"daemon": daemon}))
+    status = invocation.status_if_running()
+    invocation.output.object(CommandResult(extra={"daemon": status and status["daemon"]}))
 
 
 def _print_linger_hint(invocation: Invocation) -> None:

@@ -8,8 +8,7 @@ from rootsd import __version__
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult
-from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.daemon import DaemonStatus, StatusQuery
+from rootsd.wire.daemon import DaemonStatus
 
 SECTION = "Inspect"
 
@@ -31,10 +30,8 @@ class VersionOutput(TypedDict):
 @pass_invocation
 def command(invocation: Invocation) -> None:
     """Print the version of this command, and of the daemon if one runs."""
-    try:
-        daemon = invocation.call(StatusQuery())["daemon"]
-    except DaemonUnreachable:
-        daemon = None
+    status = invocation.status_if_running()
+    daemon = status and status["daemon"]
     output = invocation.output
     if output.is_json:
         extra = {"version": __version__, "daemon": daemon}
