@@ -26,11 +26,14 @@ class OpencodeFork(NamedTuple):
     names_in_folders: tuple[str, ...]
     trial: client.ClientTrial
 
+    def own_file(self, name: str) -> place.SettingsPlace:
+        """Return the place of a file in its own folder."""
+        return place.CONFIG.at(f"{self.name}/{name}")
+
     @property
     def before_project(self) -> tuple[place.SettingsPlace, ...]:
         """Its files for all projects that it merges before those of a project."""
-        names, folder = ("config.json", *self.names), f".config/{self.name}"
-        own = (place.moved_by("XDG_CONFIG_HOME", folder, each, self.name) for each in names)
+        own = map(self.own_file, ("config.json", *self.names))
         return (*own, place.moved_by(f"{self.name.upper()}_CONFIG", ""))
 
     @property
@@ -80,11 +83,10 @@ def client_of_fork(fork: OpencodeFork, *used: str) -> client.ClientFacts:
 
     Our entry is in the later one of the files `used`. Servers in the others are wrapped, too.
     """
-    folder = f".config/{fork.name}"
     return client.ClientFacts(
         name=fork.name,
         title=fork.label,
-        places=tuple(place.moved_by("XDG_CONFIG_HOME", folder, each, fork.name) for each in used),
+        places=tuple(map(fork.own_file, used)),
         merged=(*fork.before_project, *fork.after_project),
         keys=("mcp",),
         form=client.EntryForm(

@@ -56,6 +56,23 @@ def moved_by(variable: str, folder: str, path: str = "", inside: str = "") -> Se
     return SettingsPlace(os.path.join(folder, path).rstrip("/"), variables=(moved,))
 
 
+class BaseFolder(NamedTuple):
+    """A folder below the home folder that many programs share (XDG), and its variable."""
+
+    variable: str
+    usual: str
+
+    def at(self, below: str) -> SettingsPlace:
+        """Return the place of a file or a folder in it. It is the same on both systems."""
+        moved = HomeVariable(self.variable, below)
+        return SettingsPlace(f"{self.usual}/{below}", variables=(moved,))
+
+
+CONFIG = BaseFolder("XDG_CONFIG_HOME", ".config")
+DATA = BaseFolder("XDG_DATA_HOME", ".local/share")
+STATE = BaseFolder("XDG_STATE_HOME", ".local/state")
+
+
 def in_config_home(below: str, macos: str = "") -> SettingsPlace:
     """Return the place of a file in the base folder for settings (XDG), of Linux alone."""
     moved = HomeVariable("XDG_CONFIG_HOME", below, (Platform.LINUX,))

@@ -198,6 +198,12 @@ class AgentHome(Struct, frozen=True):
         return f"{self.home}/".startswith(path.rstrip("/") + "/")
 
 
+def tool_rule(rule: str) -> tuple[str, str]:
+    """Return the tool of a rule such as `Read(~/x)`, and what it may be used for."""
+    tool, _, rest = rule.partition("(")
+    return tool, rest.removesuffix(")")
+
+
 def command_reach(command: str) -> str:
     """Return `r` or `w` if an allowed command does that with any file, and `x` if it runs any.
 

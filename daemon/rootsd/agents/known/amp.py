@@ -18,7 +18,7 @@ def state() -> forms.state.AgentState:
     return forms.state.AgentState(
         folders=(
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/amp", inside="amp"),
+                forms.place.CONFIG.at("amp"),
                 loads=(
                     "AGENT.md", "AGENTS.md", "checks", "commands", "plugins", "skills", "tools",
                 ),
@@ -28,7 +28,7 @@ def state() -> forms.state.AgentState:
                 ),
             ),
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_DATA_HOME", ".local/share/amp", inside="amp"),
+                forms.place.DATA.at("amp"),
                 credentials=("secrets.json", "device-id.json"),
             ),
         ),
@@ -42,9 +42,7 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
         forms.client.ClientFacts(
             name="amp",
             title=LABEL,
-            places=(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/amp", "settings.json", "amp"),
-            ),
+            places=(forms.place.CONFIG.at("amp/settings.json"),),
             keys=("amp.mcpServers",),
             programs=PROGRAMS,
         ),

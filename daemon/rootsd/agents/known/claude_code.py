@@ -246,8 +246,7 @@ def _own(home: forms.reach.AgentHome) -> forms.reach.AgentFile:
 
 def _folder_of(rule: str) -> str:
     """Return the folder outside of the project that a rule opens, or an empty text."""
-    tool, _, rest = rule.partition("(")
-    path = rest.removesuffix(")")
+    tool, path = forms.reach.tool_rule(rule)
     if tool not in ("Read", "Edit") or not path.startswith(("//", "~/")):
         return ""
     return forms.reach.folder_of(path.replace("//", "/", 1))
@@ -255,8 +254,7 @@ def _folder_of(rule: str) -> str:
 
 def _widened_by(home: forms.reach.AgentHome, rule: str) -> str:
     """Return `r`, `w`, or both, if a rule allows that everywhere."""
-    tool, _, rest = rule.partition("(")
-    what = rest.removesuffix(")")
+    tool, what = forms.reach.tool_rule(rule)
     if tool == "Bash":  # it asks for the paths of commands that only read or write files
         return "rw" if "x" in forms.reach.command_reach(what or "*") else ""
     if what and not home.holds_home(home.expand(_folder_of(rule)) or "-"):
@@ -293,8 +291,7 @@ def _about_rules(home: forms.reach.AgentHome, file: forms.reach.AgentFile) -> fo
     denied = set(file.texts("permissions", "deny").values())
     for name in _RULES:
         for keys, rule in file.texts("permissions", name).items():
-            tool, _, rest = rule.partition("(")
-            path = rest.removesuffix(")")
+            tool, path = form.tool_rule(rule)
             like = form.nearest(tool, _TOOLS)
             if name == "allow" and rule in denied:
                 text = f"{rule} is also denied, and the denial wins"

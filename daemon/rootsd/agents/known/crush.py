@@ -17,11 +17,11 @@ def state() -> forms.state.AgentState:
     return forms.state.AgentState(
         folders=(
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/crush", inside="crush"),
+                forms.place.CONFIG.at("crush"),
                 loads=("*.json", "CRUSH.md", "commands", "skills"),
             ),
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_DATA_HOME", ".local/share/crush", inside="crush"),
+                forms.place.DATA.at("crush"),
                 credentials=("crush.json", "providers.json"),
             ),
         ),

@@ -28,7 +28,7 @@ def state() -> forms.state.AgentState:
                 copies=(forms.state.CopiedFile("cli-config.json"),),
             ),
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/cursor", inside="cursor"),
+                forms.place.CONFIG.at("cursor"),
                 credentials=("auth.json",),
             ),
         ),
@@ -112,8 +112,7 @@ def _any_with(command: str) -> str:
 
 def _widened_by(rule: str) -> str:
     """Return what a rule allows everywhere. `Shell(x)` allows x with any words."""
-    tool, _, rest = rule.partition("(")
-    what = rest.removesuffix(")")
+    tool, what = forms.reach.tool_rule(rule)
     if tool == "Shell":
         return _any_with(what.replace(":", " "))
     return "w" if tool == "Write" and what.strip("/~") in ("*", "**") else ""

@@ -18,18 +18,14 @@ def state() -> forms.state.AgentState:
     return forms.state.AgentState(
         folders=(
             forms.state.AgentFolder(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", inside="goose"),
+                forms.place.CONFIG.at("goose"),
                 loads=(
                     ".goosehints", "*.yaml", "AGENTS.md", "agents", "custom_providers",
                     "declarative_*", "memory", "prompts", "recipes", "skills",
                 ),
             ),
-            forms.state.AgentFolder(
-                forms.place.moved_by("XDG_DATA_HOME", ".local/share/goose", inside="goose")
-            ),
-            forms.state.AgentFolder(
-                forms.place.moved_by("XDG_STATE_HOME", ".local/state/goose", inside="goose")
-            ),
+            forms.state.AgentFolder(forms.place.DATA.at("goose")),
+            forms.state.AgentFolder(forms.place.STATE.at("goose")),
         ),
         reads=(".agents",),
     )  # fmt: skip
@@ -45,9 +41,7 @@ def clients() -> tuple[forms.client.ClientFacts, ...]:
         form.ClientFacts(
             name="goose",
             title=LABEL,
-            places=(
-                forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", "config.yaml", "goose"),
-            ),
+            places=(forms.place.CONFIG.at("goose/config.yaml"),),
             keys=("extensions",),
             language=form.YAML,
             form=form.EntryForm(
@@ -67,7 +61,7 @@ def reach(
     """Return what its mode allows, by its documentation. The variable wins over the file."""
     del inside
     form, extent = forms.reach, forms.reach.Extent
-    place = forms.place.moved_by("XDG_CONFIG_HOME", ".config/goose", "config.yaml", "goose")
+    place = forms.place.CONFIG.at("goose/config.yaml")
     keys, files = ("GOOSE_MODE",), [home.read(place, forms.client.YAML)]
     if mode := home.variables.get("GOOSE_MODE"):
         files = [form.from_variable("GOOSE_MODE", f'"{mode}"', keys)]

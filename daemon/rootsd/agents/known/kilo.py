@@ -8,8 +8,8 @@ from rootsd.agents.known import opencode
 LABEL = "Kilo"
 PROGRAMS = ("kilo",)
 PACKAGES = ("@kilocode/cli/",)
-MARKERS = ("KILO=1", "KILO_PID")  # observed in its commands; it sets OPENCODE=1, too
-SOURCE = "run, 7.7.9"
+MARKERS = ("KILO=1", "KILO_PID")  # it sets OPENCODE=1, too
+SOURCE = "its program, 7.7.9"
 RUNS = ("kilo.json", "kilo.jsonc")
 OBEYS = (".kilo", ".kilocode", *RUNS)
 

@@ -20,8 +20,6 @@ def state() -> forms.state.AgentState:
                 loads=("agents", "hooks", "prompts", "settings", "skills", "steering"),
             ),
             # The login is in a database there, together with the history.
-            forms.state.AgentFolder(
-                forms.place.moved_by("XDG_DATA_HOME", ".local/share/kiro-cli", inside="kiro-cli")
-            ),
+            forms.state.AgentFolder(forms.place.DATA.at("kiro-cli")),
         ),
     )

@@ -20,11 +20,10 @@ _FOLDERS = (".opencode",)
 
 def state(name: str = "opencode", folders: tuple[str, ...] = _FOLDERS) -> forms.state.AgentState:
     """Return what it needs behind the wall, or a program that was made from it."""
-    moved_by = forms.place.moved_by
     return forms.state.AgentState(
         folders=(
             forms.state.AgentFolder(
-                moved_by("XDG_CONFIG_HOME", f".config/{name}", inside=name),
+                forms.place.CONFIG.at(name),
                 loads=(
                     "*.json", "*.jsonc", "AGENTS.md", "agent", "agents", "bun.lock", "command",
                     "commands", "mode", "modes", "node_modules", "plugin", "plugins", "skill",
@@ -32,13 +31,11 @@ def state(name: str = "opencode", folders: tuple[str, ...] = _FOLDERS) -> forms.
                 ),
             ),
             forms.state.AgentFolder(
-                moved_by("XDG_DATA_HOME", f".local/share/{name}", inside=name),
+                forms.place.DATA.at(name),
                 loads=("bin",),
                 credentials=("auth.json", "mcp-auth.json"),
             ),
-            forms.state.AgentFolder(
-                moved_by("XDG_STATE_HOME", f".local/state/{name}", inside=name)
-            ),
+            forms.state.AgentFolder(forms.place.STATE.at(name)),
         ),
         reads=(*folders, ".agents", ".claude/CLAUDE.md", ".claude/skills"),
         caches=(f".cache/{name}",),
