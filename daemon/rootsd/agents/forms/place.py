@@ -56,7 +56,7 @@ def moved_by(variable: str, folder: str, path: str = "", inside: str = "") -> Se
     return SettingsPlace(os.path.join(folder, path).rstrip("/"), variables=(moved,))
 
 
-class BaseFolder(NamedTuple):
+class XdgFolder(NamedTuple):
     """A folder below the home folder that many programs share (XDG), and its variable."""
 
     variable: str
@@ -68,9 +68,9 @@ class BaseFolder(NamedTuple):
         return SettingsPlace(f"{self.usual}/{below}", variables=(moved,))
 
 
-CONFIG = BaseFolder("XDG_CONFIG_HOME", ".config")
-DATA = BaseFolder("XDG_DATA_HOME", ".local/share")
-STATE = BaseFolder("XDG_STATE_HOME", ".local/state")
+CONFIG = XdgFolder("XDG_CONFIG_HOME", ".config")
+DATA = XdgFolder("XDG_DATA_HOME", ".local/share")
+STATE = XdgFolder("XDG_STATE_HOME", ".local/state")
 
 
 def in_config_home(below: str, macos: str = "") -> SettingsPlace:
