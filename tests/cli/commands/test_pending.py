@@ -19,7 +19,7 @@ def test_a_pipe_gets_full_facts(daemon: FakeDaemon, shell: Shell) -> None:
     done = shell.run("pending")
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "r7k2\tacme/api\tgit\t/src/acme/api\t2026-11-20T08:11:02Z\tapproval lapsed: replaced\t\t",
+        "r7k2\tacme/api\tgit\t/src/acme/api\t2026-11-20T08:11:02Z\t\t\tapproval lapsed: replaced",
         "q1zd\twe ird\\u{9}$(x)\tgit\tfile:///src/we%0A%20ird\t2026-11-20T08:11:02Z\t\t\t",
     ]
     assert daemon.asked("projects") == [

@@ -1,4 +1,4 @@
-"""`rootsd confine`: run a program that reaches the approved roots, and little else.
+"""`rootsd confine`: run a program that reaches little but approved roots.
 
 This is only the help, and `--clean`. `rootsd.__main__` starts the rest itself without click.
 """

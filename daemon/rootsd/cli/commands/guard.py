@@ -1,4 +1,4 @@
-"""`rootsd guard`: show or set who may decide, and allow programs of one's own."""
+"""`rootsd guard`: show or set who may decide, and allow your own programs."""
 
 from __future__ import annotations
 

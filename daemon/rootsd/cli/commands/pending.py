@@ -77,8 +77,8 @@ def command(
     question mark says that rootsd has not seen everything. To see more, use show. Incomplete
     projects are listed below the others: you can approve one by its name.
 
-    In a pipe, the columns are id, name, kind, path, time of discovery, note, risk, and the owner
-    of the origin, without a header. With --format, they are the fields that you name, on a
+    In a pipe, the columns are id, name, kind, path, time of discovery, owner of the origin, risk,
+    and note, without a header. With --format, they are the fields that you name, on a
     terminal, too. This command also works without a daemon, without risks.
     """
     risks = RiskReading.NEVER if count else RiskReading.QUICK

@@ -1,4 +1,4 @@
-"""`rootsd sync`: keep the access lists of clients in step with your decisions."""
+"""`rootsd sync`: keep access lists of clients in step with your decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd ui`: decide on a screen that shows projects, roots, and sessions live."""
+"""`rootsd ui`: decide on a live screen of projects, roots, and sessions."""
 
 from __future__ import annotations
 

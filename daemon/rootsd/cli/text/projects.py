@@ -98,7 +98,7 @@ RISK = Column(
 OWNER = Column("FROM", lambda item: item.get("origin_owner") or "", limit=_OWNER_LIMIT)
 
 # Programs read the columns by their number, so a new one comes last.
-PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, NOTE, RISK, OWNER)
+PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, OWNER, RISK, NOTE)
 PROJECT_COLUMNS = (ID, NAME, VERDICT, KIND, PATH, NOTE)
 
 
