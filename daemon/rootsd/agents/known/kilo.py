@@ -9,7 +9,7 @@ LABEL = "Kilo"
 PROGRAMS = ("kilo",)
 PACKAGES = ("@kilocode/cli/",)
 MARKERS = ("KILO=1", "KILO_PID")  # it sets OPENCODE=1, too
-SOURCE = "its program, 7.7.9"
+SOURCE = "run, 7.7.9"
 RUNS = ("kilo.json", "kilo.jsonc")
 OBEYS = (".kilo", ".kilocode", *RUNS)
 
