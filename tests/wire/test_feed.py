@@ -17,7 +17,7 @@ from rootsd.wire.feed import (
     Connected,
     FeedReader,
     Given,
-    Moved,
+    SessionMoved,
     Widened,
 )
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Response, encode
@@ -29,7 +29,7 @@ def change(number: object) -> Notification:
     return Notification(CHANGE_METHOD, {"number": number})
 
 
-def read(*messages: Message) -> list[Connected | Changed | Given | Moved | Widened]:
+def read(*messages: Message) -> list[Connected | Changed | Given | SessionMoved | Widened]:
     return [*FeedReader().read(b"".join(map(encode, messages)))]
 
 

@@ -27,11 +27,11 @@ from rootsd.wire.feed import (
     Connected,
     FeedEvent,
     FeedReader,
-    Moved,
+    SessionMoved,
     Widened,
     WidenedScope,
 )
-from rootsd.wire.hello import MoveResult, SessionFolders
+from rootsd.wire.hello import MoveResult, WorkFolders
 from rootsd.wire.jsonrpc import Request, encode
 
 _ANSWER_TIMEOUT_S = 10.0
@@ -56,7 +56,7 @@ class Feed:
         self._events: list[FeedEvent] = []
         self._answer_due = math.inf
         self._ids = FOLLOW_ID
-        self._move: tuple[str, SessionFolders] | None = None  # without an answer yet
+        self._move: tuple[str, WorkFolders] | None = None  # without an answer yet
         self.link.policy.begin(time.monotonic())
 
     @property
@@ -104,8 +104,8 @@ class Feed:
             self.link.outgoing += encode(Request(self._ids, method, dict(params)))
             self.link.send()
 
-    def move(self, folders: SessionFolders) -> None:
-        """Say where the session works now. `Moved` follows, if no other move comes first."""
+    def move(self, folders: WorkFolders) -> None:
+        """Say where the session works now. `SessionMoved` follows, unless another move does."""
         self._ids += 1
         self._move = id_, _ = f"{MOVE_ID_PREFIX}{self._ids}", folders
         if self.link.connection is not None:
@@ -191,7 +191,7 @@ class Feed:
                 self.params["hello"] = hello
             if self._move is not None:
                 self.move(self._move[1])
-        if isinstance(event, Moved):
+        if isinstance(event, SessionMoved):
             if self._move is None or self._move[0] != event.id:
                 return
             self._move = None

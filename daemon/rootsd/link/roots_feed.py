@@ -18,7 +18,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.link.connect import connect_to_daemon
 from rootsd.link.daemon_link import DaemonLink
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wire.hello import Hello, MoveResult, SessionFolders, encode_proposed_folder
+from rootsd.wire.hello import Hello, MoveResult, WorkFolders, encode_proposed_folder
 from rootsd.wire.jsonrpc import LineReader, encode
 from rootsd.wire.roots_subscription import Root, RootsSubscription, RootsUpdate
 
@@ -116,7 +116,7 @@ class RootsFeed(Generic[Root]):
         if self.link.connection is not None:
             self._send(encode(encode_proposed_folder(path)))
 
-    def move(self, folders: SessionFolders) -> None:
+    def move(self, folders: WorkFolders) -> None:
         """Tell the daemon where the session works now. `on_moved` gets the outcome."""
         line = self._subscription.move(folders)
         if self.link.connection is not None:

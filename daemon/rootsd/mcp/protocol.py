@@ -151,7 +151,7 @@ class ProtocolRouter:
     async def _answer_move(self, request: Request) -> Response | ErrorResponse:
         source = self._view.source
         try:
-            folders = from_json(hello.SessionFolders, request.params).folders
+            folders = from_json(hello.WorkFolders, request.params).folders
             moved = await move_scope(
                 self._view.first_scope,
                 folders,

@@ -46,7 +46,7 @@ from rootsd.wire.feed import (
     Connected,
     FeedEvent,
     Given,
-    Moved,
+    SessionMoved,
 )
 from rootsd.wire.follow import FeedPart
 from rootsd.wire.projects import ProjectsQuery, Selection
@@ -377,7 +377,7 @@ class _Following:
                 self._is_hidden = False
             case Changed():
                 self.lost_at = None
-            case Given() | Moved():
+            case Given() | SessionMoved():
                 pass  # this is for walls
             case Away(why):
                 self._lose(why)

@@ -42,7 +42,7 @@ GIVE_METHOD = "give"
 WIDEN_METHOD = "widen"
 """The notification with a `WidenedScope`, for a program behind the wall."""
 MOVE_METHOD = "move"
-"""The request with `SessionFolders`, after which the roots are those of another place."""
+"""The request with `WorkFolders`, after which the roots are those of another place."""
 MOVE_ID_PREFIX = "move-"
 MAX_FEED_LINE_BYTES = 1 << 28
 
@@ -121,14 +121,14 @@ class Away(NamedTuple):
     why: RootsdError
 
 
-class Moved(NamedTuple):
+class SessionMoved(NamedTuple):
     """The daemon has answered the request `id` to move. Its roots were sent before."""
 
     id: str
     outcome: MoveResult | RootsdError
 
 
-FeedEvent = Connected | Changed | Given | Moved | Away
+FeedEvent = Connected | Changed | Given | SessionMoved | Away
 
 
 class FeedReader:
@@ -140,7 +140,7 @@ class FeedReader:
         self._lines = LineReader(MAX_FEED_LINE_BYTES)
         self._awaited = 0
 
-    def read(self, data: bytes) -> Iterator[Connected | Changed | Given | Moved | Widened]:
+    def read(self, data: bytes) -> Iterator[Connected | Changed | Given | SessionMoved | Widened]:
         """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
         self._lines.feed(data)
         try:
@@ -156,7 +156,7 @@ class FeedReader:
                     case (Response(str() as id_) | ErrorResponse(str() as id_)) as answer if (
                         id_.startswith(MOVE_ID_PREFIX)
                     ):
-                        yield Moved(id_, read_move(answer))
+                        yield SessionMoved(id_, read_move(answer))
                     case Notification() | Response() | ErrorResponse():
                         pass  # it answers another request, or comes from a newer daemon
                     case _:

@@ -85,7 +85,7 @@ class HelloResult(NamedTuple):
     """
 
 
-class SessionFolders(NamedTuple):
+class WorkFolders(NamedTuple):
     """Where a session works now."""
 
     folders: tuple[str, ...]
@@ -198,7 +198,7 @@ def decode_hello(params: Params) -> Hello:
     return hello._replace(client=hello.client[:_CLIENT_LIMIT])
 
 
-def encode_move(folders: SessionFolders, id_: Id) -> Request:
+def encode_move(folders: WorkFolders, id_: Id) -> Request:
     """Return the request that says where a session works now."""
     return Request(id_, MOVE_METHOD, to_json(folders))
 

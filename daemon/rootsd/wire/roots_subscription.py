@@ -58,7 +58,7 @@ class RootsSubscription(Generic[Root]):
         self._has_roots = False
         self._current_from_id = _HELLO  # responses to older queries are outdated
         self._queries: deque[tuple[int, int]] = deque()
-        self._move: tuple[int, hello.SessionFolders] | None = None  # without an answer yet
+        self._move: tuple[int, hello.WorkFolders] | None = None  # without an answer yet
         self._unsent_requests = 0
         self._report: bytes = b""
 
@@ -72,7 +72,7 @@ class RootsSubscription(Generic[Root]):
         self._current_from_id = self._ids
         return encode(hello.encode_hello(self._greeting, _HELLO)) + move + query + self._report
 
-    def move(self, folders: hello.SessionFolders) -> bytes:
+    def move(self, folders: hello.WorkFolders) -> bytes:
         """Return what tells the daemon where the session works now. A later move replaces it."""
         self._move = id_, _ = self._next_id(), folders
         return encode(hello.encode_move(folders, id_))

@@ -7,7 +7,15 @@ from typing import Any
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import ClientRootsPolicy
 from support.bridges import fault, notice, reply, request
-from support.run_session_harness import API, DOCS, WEB, FollowingHarness, SessionHarness, call
+from support.run_session_harness import (
+    API,
+    DOCS,
+    WEB,
+    FollowingHarness,
+    SessionHarness,
+    call,
+    call_2026,
+)
 
 HAS_ROOTS = {"roots": {"listChanged": True}}
 REPORT = ClientRootsPolicy.REPORT
@@ -181,8 +189,8 @@ def test_a_folder_that_is_gone_does_not_make_an_added_one_the_place() -> None:
     assert "works in /gone" in error(harness, 1)
 
 
-def test_a_first_folder_that_nobody_approved_leaves_the_session_where_it_began() -> None:
-    harness = started("server", "{root}")
+def test_a_session_outside_all_projects_stays_there_until_it_moves() -> None:
+    harness = started("server", "{root}", here=b"/home/me")
     for number, where in enumerate(["/home/me", "/src/web", "/home/me"], start=1):
         harness.open(where)
         harness.client(call(number))
@@ -194,7 +202,56 @@ def test_a_first_folder_that_nobody_approved_leaves_the_session_where_it_began()
         assert ids(harness) == [number]
         harness.server(reply(number, {}))
     assert harness.launch.words == ("server", "/src/api")
-    assert harness.moves == [("/home/me",), ("/src/web",), ()]
+    assert harness.moves == [("/src/web",), ()]
+
+
+def test_a_session_in_a_root_does_not_stay_there_while_its_client_is_elsewhere() -> None:
+    harness = started()
+    harness.open("/src/docs")
+    harness.client(call(1))
+    harness.open("/src/docs")
+    assert "works in /src/docs" in error(harness, 1)
+
+
+def asked_2026(harness: SessionHarness, id_: int) -> str:
+    """Return the state of the question that a call of 2026-07-28 gets first."""
+    harness.client(call_2026(id_, roots=True))
+    (answer,) = harness.to_client()
+    assert answer["id"] == id_
+    assert answer["result"]["inputRequests"] == {"rootsd-place": {"method": "roots/list"}}
+    state: str = answer["result"]["requestState"]
+    return state
+
+
+def test_a_call_of_2026_comes_again_with_its_place() -> None:
+    harness = FollowingHarness(
+        API, WEB, words=("server", "{root}"), here=b"/src/api", use=REPORT,
+        profile=ServerProfile.SILENT,
+    )  # fmt: skip
+    state = asked_2026(harness, 1)
+    assert harness.to_server() == []
+    told = {"rootsd-place": {"roots": [{"uri": "file:///src/web"}]}}
+    harness.client(call_2026(2, roots=True, inputResponses=told, requestState=state))
+    assert harness.another().words == ("server", "/src/web")
+    (passed,) = harness.to_server()
+    assert passed["id"] == 2
+    assert passed["params"].keys() == {"name", "arguments", "_meta"}
+
+
+def test_a_call_of_2026_without_its_place_does_not_pass() -> None:
+    harness = FollowingHarness(API, WEB, here=b"/src/api", use=REPORT)
+    for number, told in enumerate([{}, {"rootsd-place": {"roots": [{"uri": "file:///x"}]}}]):
+        state = asked_2026(harness, number)
+        harness.client(call_2026(9, roots=True, inputResponses=told, requestState=state))
+        assert error(harness, 9)
+    assert ids(harness) == []
+
+
+def test_a_server_cannot_forge_the_question_about_the_place() -> None:
+    harness = FollowingHarness(API, WEB, here=b"/src/api", use=REPORT)
+    told = {"rootsd-place": {"roots": [{"uri": "file:///src/web"}]}}
+    harness.client(call_2026(1, roots=True, inputResponses=told, requestState="rootsd1.x"))
+    assert harness.moves == []
 
 
 def codex_call(id_: int, here: str, *writable: str) -> bytes:

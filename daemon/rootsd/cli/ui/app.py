@@ -45,7 +45,7 @@ from rootsd.cli.ui.widgets import Bar, RowList, Word
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
-from rootsd.wire.feed import Away, Changed, Connected, FeedEvent, Given, Moved
+from rootsd.wire.feed import Away, Changed, Connected, FeedEvent, Given, SessionMoved
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import WhyQuery
 
@@ -155,7 +155,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
                 # After a restart of the daemon, the old lists stay until the new ones are whole.
                 if self._incoming.is_complete or not self.board.projects:
                     self.board = self._incoming
-            case Given() | Moved():
+            case Given() | SessionMoved():
                 pass  # this is for walls
             case Away(why):
                 self._away = why

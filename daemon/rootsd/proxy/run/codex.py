@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rootsd.proxy.run.roots import client_paths
+from rootsd.proxy.run.roots import NamedFolders, client_paths
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Request
 
@@ -30,11 +30,8 @@ def is_codex(initialize: Request) -> bool:
             return False
 
 
-def folders_of(message: object) -> tuple[tuple[bytes, ...], ...] | None:
-    """Return the folders of the session in a call, its place first; None if it names none.
-
-    Each is given by all paths that it may have: see `client_paths`.
-    """
+def folders_of(message: object) -> NamedFolders | None:
+    """Return the folders of the session in a call, its place first; None if it names none."""
     match message:
         case Request(_, "tools/call", {"_meta": {"codex/sandbox-state": dict() as state}}):
             pass

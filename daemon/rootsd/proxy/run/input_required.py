@@ -22,13 +22,14 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from rootsd.wire import jsonrpc
-from rootsd.wire.jsonrpc import Id, Request
+from rootsd.wire.jsonrpc import Id, Request, Response
 
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CAPABILITIES_PATH = ("params", "_meta", _CAPABILITIES)
 _MAY_REQUIRE_INPUT = frozenset({"tools/call", "prompts/get", "resources/read"})
 _PREFIX = "rootsd1."
+_PLACE = "rootsd-place"
 _SIGNATURE_BYTES = 16  # bytes
 MAX_INPUT_RETRIES = 10
 """How often one request is repeated with answers. The SDKs have the same limit."""
@@ -41,6 +42,10 @@ class RootsAnswerer(Enum):
     """The proxy alone. The client does not see the question."""
     CLIENT = "theirs"
     """The client. Its answer narrows the roots."""
+    PLACE = "place"
+    """The client, but the proxy asks, to learn where the session works. The server has not got the
+    request yet.
+    """
 
 
 class RootsQuestion(NamedTuple):
@@ -183,6 +188,42 @@ def unwrap_state(request: Request, signer: StateSigner) -> WrappedState | None:
             return WrappedState(question, RootsAnswerer(answered_by))
         case _:
             return None  # the server refuses a state that only looks like ours
+
+
+def place_question(request: Request, signer: StateSigner) -> bytes | None:
+    """Return the result that asks the client of a call where its session works.
+
+    Return None for other requests, and for a call that brings answers: it is not the first one.
+    """
+    match request.params:
+        case {"requestState": _} | {"inputResponses": _}:
+            return None
+        case _:
+            pass
+    if not (may_require_input(request) and declares_roots(request)):
+        return None
+    question = RootsQuestion((_PLACE,), None, has_state=False)
+    state = signer.wrap(_compact([*question, RootsAnswerer.PLACE.value]).encode())
+    wanted = {_PLACE: {"method": "roots/list"}}
+    result = {"resultType": "input_required", "inputRequests": wanted, "requestState": state}
+    return jsonrpc.encode(Response(request.id, result))
+
+
+def brings_place(request: Request, signer: StateSigner) -> bool:
+    """Return whether a request is one that comes again with the answer to `place_question`."""
+    wrapped = unwrap_state(request, signer)
+    return wrapped is not None and wrapped.answered_by is RootsAnswerer.PLACE
+
+
+def told_place(request: Request) -> object:
+    """Return the client's answer to `place_question`, or None."""
+    return client_roots_response(request, RootsQuestion((_PLACE,), None, has_state=False))
+
+
+def without_place(text: str) -> str:
+    """Return a request as it was before `place_question`."""
+    text = jsonrpc.remove_member(text, ("params", "inputResponses"))
+    return jsonrpc.remove_member(text, ("params", "requestState"))
 
 
 def looks_like_roots_result(value: object) -> bool:

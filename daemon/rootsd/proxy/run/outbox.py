@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rootsd.wire.hello import SessionFolders
+from rootsd.wire.hello import WorkFolders
 
 _MOST_UNREAD = 1 << 20
 """With this many unread bytes, a side gets no more messages of the proxy itself."""
@@ -25,7 +25,7 @@ class Outbox:
         """How many bytes wait for the client outside this outbox."""
         self.roots_queries = 0
         """How often to query the daemon for the roots. Each response answers one query."""
-        self.move: SessionFolders | None = None
+        self.move: WorkFolders | None = None
         """Where the session works now, if the daemon has to know."""
         self.proposals: list[bytes] = []
         """Folders to propose to the user."""

@@ -12,22 +12,21 @@ then the session goes on without it.
 A session moves between two calls only. A call for the new place waits until the calls for the old
 one have ended.
 
-Many clients start their servers in one folder, and have another one open that nobody approved. If
-that is what the client says first, the session has not moved, and stays where it began.
+Some clients start their servers outside all projects, such as in the home folder, and have that
+open. If the client says so first, the session has not moved, and stays where it began.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from enum import Enum, auto
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.roots import RootsProvider
-from rootsd.wire.hello import MoveResult, SessionFolders
+from rootsd.proxy.run.roots import NamedFolders, RootsProvider
+from rootsd.wire.hello import MoveResult, WorkFolders
 
 Folders = tuple[bytes, ...]
 
@@ -65,7 +64,8 @@ class SessionPlace:
         self._start = start
         self._folders: Folders | None = () if start is None else (start,)
         self._first: Folders | None = None  # what the client said first
-        self._at_start: Folders | None = None  # the same, if it is not approved
+        self._begins_outside = False  # of all roots
+        self._at_start: Folders | None = None  # what the client says while it is still there
         self._outside: frozenset[bytes] = frozenset()
         self._announced: set[bytes] = set()
         self._moving: Folders | None = None
@@ -95,17 +95,21 @@ class SessionPlace:
         if self._provider.heard <= after:
             self._provider.ask_client_again(now)
             return Standing.WAIT
-        told, self._first = self._provider.statement, self._provider.first_statement
+        told, first = self._provider.statement, self._provider.first_statement
+        if self._first is None and first is not None:
+            self._begin(first)
         return told if isinstance(told, RootsdError) else self._go(told, now, is_idle=is_idle)
 
-    def look_at(
-        self, named: Iterable[tuple[bytes, ...]], now: float, *, is_idle: bool
+    def look_at(self, told: NamedFolders, now: float, *, is_idle: bool) -> Standing | RootsdError:
+        """Return the same for a call that names the folders of its session itself."""
+        return self._go(self._provider.real_folders(told), now, is_idle=is_idle)
+
+    def look_in_sandbox(
+        self, told: NamedFolders, now: float, *, is_idle: bool
     ) -> Standing | RootsdError:
-        """Return the same for a call that names the folders of its session."""
-        here, *added = self._provider.real_folders(named)
-        self._announced.update(added)  # Codex may write there, but nobody has opened them
-        folders = (here, *added)
-        self._first = self._first or folders
+        """Return the same for a call of Codex, which names all folders that it may write in."""
+        folders = self._provider.real_folders(told)
+        self._announced.update(folders[1:])
         return self._go(folders, now, is_idle=is_idle)
 
     def _go(self, folders: Folders, now: float, *, is_idle: bool) -> Standing | RootsdError:
@@ -114,6 +118,8 @@ class SessionPlace:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             return failure
+        if self._first is None:
+            self._begin(folders)
         if not folders:
             return _NOWHERE if self._first else Standing.HERE
         if folders == self._folders:
@@ -126,6 +132,11 @@ class SessionPlace:
         else:
             self._until = min(self._until, now + _IDLE_S)
         return Standing.WAIT
+
+    def _begin(self, first: Folders) -> None:
+        self._first, self._begins_outside = first, not self._provider.holds(self._start)
+        if self._begins_outside and first == self._folders:
+            self._at_start = first
 
     def moved(self, outcome: MoveResult | RootsdError) -> None:
         """Note what the daemon says about the move."""
@@ -142,7 +153,7 @@ class SessionPlace:
             self._set_place(self._start)
         elif folders[0] not in self._outside:
             self._set_place(folders[0])
-        elif folders == self._first:
+        elif folders == self._first and self._begins_outside:
             self._at_start = folders
 
     def take_move(self) -> bool:
@@ -158,7 +169,7 @@ class SessionPlace:
         self._moving, self._until, self._may_wait = folders, now + _DAEMON_S, True
         # To go back to the start of the session is no move to a place.
         where = () if folders == self._at_start else folders
-        self._out.move = SessionFolders(tuple(map(text_of, where)))
+        self._out.move = WorkFolders(tuple(map(text_of, where)))
 
     def _verdict(self, folders: Folders) -> Standing | RootsdError:
         if folders == self._at_start:

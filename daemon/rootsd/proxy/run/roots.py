@@ -79,10 +79,12 @@ def parse_daemon_roots(result: object) -> tuple[RootFolder, ...]:
             return ()
 
 
-def parse_client_roots(result: object) -> tuple[tuple[bytes, ...], ...]:
-    """Return the folders in a client's answer to `roots/list`, each with all paths that it may
-    mean. See `client_paths`.
-    """
+NamedFolders = tuple[tuple[bytes, ...], ...]
+"""Folders of a client, each with all paths that it may mean. See `client_paths`."""
+
+
+def parse_client_roots(result: object) -> NamedFolders:
+    """Return the folders in a client's answer to `roots/list`."""
     match result:
         case {"roots": list() as items}:
             uris = (item.get("uri") for item in items if isinstance(item, dict))
@@ -276,7 +278,8 @@ class RootsFilter:
                 yield from (each for each in fit if contains(path, each.path))
 
 
-def _unknown_place(reason: str) -> RootsdError:
+def unknown_place(reason: str) -> RootsdError:
+    """Return the error for a call of a session whose folder is not known."""
     return RootsdError(
         f"it is not known in which folder the session works: {reason}", "rootsd run --stay"
     )
@@ -420,6 +423,10 @@ class RootsProvider:
         """Whether there is no wall, or a daemon is there and the kernel shows what it wants."""
         return self._filter.wall is None or self._filter.wall.is_settled
 
+    def holds(self, path: bytes | None) -> bool:
+        """Return whether one of the server's folders contains `path`."""
+        return path is not None and any(contains(each.path, path) for each in self.folders)
+
     def move_to(self, place: bytes | None) -> None:
         """Put the root with the new working directory of the session first."""
         self._filter.working_directory = place
@@ -526,7 +533,7 @@ class RootsProvider:
             if isinstance(answer, ErrorResponse) and answer.code == METHOD_NOT_FOUND:
                 self._client_told(())  # it declares roots, but has none
             elif isinstance(answer, ErrorResponse):
-                self._client_told(_unknown_place(f"the client answered: {answer.message}"))
+                self._client_told(unknown_place(f"the client answered: {answer.message}"))
             else:
                 self._client_told(self.real_folders(parse_client_roots(result)))
             self.set_client_roots(result)
@@ -538,11 +545,8 @@ class RootsProvider:
         if self.first_statement is None and not isinstance(statement, RootsdError):
             self.first_statement = statement
 
-    def real_folders(self, named: Iterable[tuple[bytes, ...]]) -> tuple[bytes, ...]:
-        """Return the folders of a session, each given by all paths that it may have.
-
-        A folder that does not exist keeps its place, and its path.
-        """
+    def real_folders(self, named: NamedFolders) -> tuple[bytes, ...]:
+        """Return the folders of a session. One that does not exist keeps its place and path."""
         return tuple(self._only_folder(paths) or paths[0] for paths in named)
 
     def set_client_roots(self, result: object) -> None:
@@ -559,7 +563,7 @@ class RootsProvider:
         if now >= self._wait_until:
             self._release_waiting()
         if self._is_asking and now >= self._query_until:
-            self._client_told(_unknown_place("the client did not answer within a second"))
+            self._client_told(unknown_place("the client did not answer within a second"))
         if now >= self._ask_at:
             self._query_client(now)
 

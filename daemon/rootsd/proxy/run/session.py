@@ -37,7 +37,14 @@ from rootsd.proxy.run.place import SessionPlace, Standing
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
-from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
+from rootsd.proxy.run.roots import (
+    NamedFolders,
+    RootFolder,
+    RootsProvider,
+    WallState,
+    parse_client_roots,
+    unknown_place,
+)
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire import jsonrpc, mcp_messages
 from rootsd.wire.hello import MoveResult
@@ -81,7 +88,6 @@ _RESTART_WAIT_S = 2.0
 """How long a call waits for other calls to end, which a restart would fail."""
 _UNREAD_MIN_BYTES = 1 << 14  # shorter lines are always parsed
 _MAX_UNANSWERED = 1_000  # roots requests of a server that wait for an answer
-_PLACE_METHODS = frozenset({"tools/call", "resources/read", "prompts/get"})
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
 _BUSY = RootsdError(
     "the approved roots have changed, so the server must restart, but it is busy",
@@ -100,11 +106,15 @@ class _Action(Enum):
 
 
 class _Queued(NamedTuple):
-    """A line of the client that waits. It came after this question to the client."""
+    """A line of the client that waits. It came after the question `after_question` to the client.
+
+    `told` are the folders of the session that the client sent with the line, or None.
+    """
 
     line: bytes
     message: ParsedLine
     after_question: int
+    told: NamedFolders | None
 
 
 class _ServerState(Enum):
@@ -135,6 +145,7 @@ class RunSession(RelayedSession):
         self._restart_policy = restart_policy
         self._gate = gate
         self._out = out
+        self._signer = signer
         self._place = place  # None for a session that stays where it began
         self._router = MessageRouter(provider, gate, out, signer)
         self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
@@ -184,9 +195,26 @@ class RunSession(RelayedSession):
                 self._to_server(passed)
             self._advance(now)
             return
-        self._queue.append(_Queued(line, message, self._provider.asked))
-        self.backlog += len(line)
-        self._advance(now)
+        if (queued := self._to_queue(line, message)) is not None:
+            self._queue.append(queued)
+            self.backlog += len(queued.line)
+            self._advance(now)
+
+    def _to_queue(self, line: bytes, message: ParsedLine) -> _Queued | None:
+        """Return what to queue, or None for a line that the client has to send again."""
+        told = None
+        if self._place is not None and isinstance(message, Request):
+            if (question := input_required.place_question(message, self._signer)) is not None:
+                self._out.to_client += question
+                return None
+            if input_required.brings_place(message, self._signer):
+                if (answer := input_required.told_place(message)) is None:
+                    self._router.refuse_unsent(message, unknown_place("the client did not say"))
+                    return None
+                told = parse_client_roots(answer)
+                line = input_required.without_place(line.decode()).encode()
+                message = parse_strict(line)
+        return _Queued(line, message, self._provider.asked, told)
 
     def from_server(self, line: bytes, now: float) -> None:
         """Take a line of the server, without its newline."""
@@ -380,7 +408,7 @@ class RunSession(RelayedSession):
         while (
             self._queue and (action := self._action_for(self._queue[0], now)) is not _Action.HOLD
         ):
-            line, message, _ = self._queue.popleft()
+            line, message, *_ = self._queue.popleft()
             self.backlog -= len(line)
             if isinstance(action, RootsdError):
                 self._refuse(message, action)
@@ -428,9 +456,11 @@ class RunSession(RelayedSession):
         if place is None or not _uses_place(queued.message):
             return Standing.HERE
         is_idle = next(self._router.in_flight(), None) is None
-        if (folders := codex.folders_of(queued.message)) is not None:
-            return place.look_at(folders, now, is_idle=is_idle)
-        if not self._router.may_ask_client:
+        if queued.told is not None:
+            return place.look_at(queued.told, now, is_idle=is_idle)
+        if (sandbox := codex.folders_of(queued.message)) is not None:
+            return place.look_in_sandbox(sandbox, now, is_idle=is_idle)
+        if not self._router.may_ask_client or _is_2026(queued.message):
             return Standing.HERE
         return place.look(queued.after_question, now, is_idle=is_idle)
 
@@ -475,7 +505,7 @@ class RunSession(RelayedSession):
         """
         id_ = mcp_messages.cancelled_id(notification)
         for number, queued in enumerate(self._queue):
-            line, message, _ = queued
+            line, message, *_ = queued
             if id_ is None or not _contains_request(message, id_):
                 continue
             kept = _without_request(line, message, id_)
@@ -591,11 +621,12 @@ def _uses_place(message: ParsedLine) -> bool:
     """Whether the answer to a line depends on the folder where the session works."""
     if isinstance(message, Batch):
         return any(_uses_place(member) for member in message.members)
-    return (
-        isinstance(message, Request)
-        and message.method in _PLACE_METHODS
-        and not input_required.carries_protocol_version(message)  # nobody can be asked then
-    )
+    return isinstance(message, Request) and input_required.may_require_input(message)
+
+
+def _is_2026(message: ParsedLine) -> bool:
+    """Whether a line is a request of MCP 2026-07-28, whose client is not asked separately."""
+    return isinstance(message, Request) and input_required.carries_protocol_version(message)
 
 
 def _contains_request(message: ParsedLine, id_: Id) -> bool:

@@ -53,7 +53,7 @@ from rootsd.wall.session.built_wall import BuiltWall
 from rootsd.wall.session.daily_work import explain_missing
 from rootsd.wall.session.messages import describe_gone, print_line
 from rootsd.wall.session.view_feed import ViewFeed
-from rootsd.wire.hello import MoveResult, SessionFolders, encode_reported_roots
+from rootsd.wire.hello import MoveResult, WorkFolders, encode_reported_roots
 
 OnMoved = Callable[[MoveResult | RootsdError], None]
 
@@ -139,7 +139,7 @@ class ServerWall(ServerSandbox):
         """Tell the daemon about a folder that the client has open and that is not approved."""
         self._feed.tell_once(opened=[path])
 
-    def move(self, folders: SessionFolders) -> None:
+    def move(self, folders: WorkFolders) -> None:
         """Tell the daemon where the session works now."""
         self._feed.move(folders)
 

@@ -40,10 +40,10 @@ from rootsd.wire.feed import (
     Connected,
     Given,
     GivenFiles,
-    Moved,
     RootsChange,
+    SessionMoved,
 )
-from rootsd.wire.hello import Hello, MoveResult, SessionFolders, hello_params
+from rootsd.wire.hello import Hello, MoveResult, WorkFolders, hello_params
 
 if TYPE_CHECKING:
     from rootsd.wall.kernel.pause import ProgramPause
@@ -164,7 +164,7 @@ def answered(feed: Feed) -> WallSubscription:
                     case Changed(change):
                         view.take(change)
                         feed.give_back(events)
-                    case Given() | Moved():
+                    case Given() | SessionMoved():
                         pass  # nobody gives files to a program that has not started, or moves it
                     case Away(why):
                         raise why
@@ -300,7 +300,7 @@ class ViewFeed:
         """Tell the daemon that is connected now."""
         self._feed.send(_REPORT, facts)
 
-    def move(self, folders: SessionFolders) -> None:
+    def move(self, folders: WorkFolders) -> None:
         """Tell the daemon where the session of the program works now."""
         self._feed.move(folders)
 
@@ -317,7 +317,7 @@ class ViewFeed:
                     self._feed.send(_REPORT, self._state)
                 case Given(files):
                     self._show_given(files)
-                case Moved(_, outcome):
+                case SessionMoved(_, outcome):
                     self._moved = outcome
                 case Changed(change):
                     try:

@@ -1,0 +1,140 @@
+"""Real MCP servers follow a real Claude Code through worktrees, folders, and shells.
+
+A scripted model moves, and calls both servers after each move. Without rootsd, the servers stay
+where the session began, and answer for the wrong tree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.agent_programs import ClaudeCode, Server
+from support.agent_world import ROOTSD, AgentWorld
+from support.polling import until
+from support.real_servers import SERVERS
+from support.scripted_model import Call, Shell, Step
+from support.sizes import Sizes
+
+pytestmark = pytest.mark.needs("user-namespaces", "npm", "birth-times")
+IN_CLAUDE = ".claude/worktrees"
+
+
+class Question(NamedTuple):
+    """A call of a server, and the texts that a right answer has and has not."""
+
+    call: Call
+    has: str
+    lacks: str = "\0"
+
+    def is_right(self, answer: str) -> bool:
+        return self.has in answer and self.lacks not in answer
+
+
+def commit(world: AgentWorld, name: str, branch: str) -> None:
+    """Commit what is in a project, on a branch that says which project it is."""
+    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    git = ("git", "-C", str(world.parent / name), *identity)
+    for words in (("checkout", "-qb", branch), ("add", "."), ("commit", "-qm", "first")):
+        assert world.run_as_person(*git, *words).status == 0
+
+
+def folder(path: Path, *, lacks: Path | None = None) -> Question:
+    """Ask the file server where it is."""
+    other = "\0" if lacks is None else f"{lacks}\n"
+    return Question(Call("list_allowed_directories"), str(path), other)
+
+
+def branch(name: str) -> Question:
+    """Ask the git server where it is."""
+    return Question(Call("git_status", {"repo_path": "."}), f"On branch {name}\n")
+
+
+def round_of_moves(world: AgentWorld, number: int) -> list[Step | Question]:
+    """Return moves of one session in api, with questions after each."""
+    api, lib = world.parent / "api", world.parent / "lib"
+    name = f"fix{number}"
+    tree = api / IN_CLAUDE / name
+
+    def add_folder() -> None:
+        settings = {"permissions": {"additionalDirectories": [str(lib)]}}
+        (world.home / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+    def take_folder() -> None:
+        (world.home / ".claude" / "settings.json").write_text("{}")
+
+    return [
+        folder(api), branch("main-of-api"),
+        Shell("cd sub && pwd"), folder(api, lacks=tree), branch("main-of-api"),
+        Call("EnterWorktree", {"name": name}),
+        folder(tree, lacks=api), branch(f"worktree-{name}"),
+        Shell("sleep 4", before=add_folder), folder(lib, lacks=api), branch(f"worktree-{name}"),
+        Call("ExitWorktree", {"action": "remove"}),
+        folder(api, lacks=tree), branch("main-of-api"),
+        Shell("sleep 4", before=take_folder), folder(api, lacks=lib), branch("main-of-api"),
+    ]  # fmt: skip
+
+
+def servers(world: AgentWorld, *, wrapped: bool) -> dict[str, Server]:
+    """Return a file server and a git server for a session in api."""
+    found = {}
+    for name, words in (
+        ("files", [*SERVERS["server-filesystem"].command(), "{root}"]),
+        ("git", SERVERS["mcp-server-git"].command()),
+    ):
+        here = [word.replace("{root}", str(world.parent / "api")) for word in words]
+        command = (str(ROOTSD), "run", "--", *words) if wrapped else tuple(here)
+        found[name] = Server(command, {"ROOTSD_DIR": str(world.directory)})
+    return found
+
+
+def wrong_answers(world: AgentWorld, rounds: int, *, wrapped: bool) -> tuple[int, Sequence[str]]:
+    """Return the number of questions, and what was wrong in the answers."""
+    steps = [step for number in range(rounds) for step in round_of_moves(world, number)]
+    script = [step.call if isinstance(step, Question) else step for step in steps]
+    used = servers(world, wrapped=wrapped)
+    model = world.play(ClaudeCode(), script, used, world.parent / "api")
+    questions = {at: step for at, step in enumerate(steps) if isinstance(step, Question)}
+    wrong = [
+        f"{at}: {asked} {model.results[at]!r}"
+        for at, asked in questions.items()
+        if not asked.is_right(model.results[at] + "\n")
+    ]
+    return len(questions), wrong
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> AgentWorld:
+    """Return a world with the repositories api and lib."""
+    return AgentWorld(tmp_path, ["api", "lib"])
+
+
+def prepare(world: AgentWorld) -> None:
+    (world.parent / "api" / "sub").mkdir()
+    (world.parent / "api" / "sub" / "file").touch()
+    (world.home / ".claude").mkdir()
+    for name in ("api", "lib"):
+        commit(world, name, f"main-of-{name}")
+    until(lambda: len(world.items("pending")) == 2)
+    world.rootsd("approve", "api", "lib", "--yes")
+
+
+def test_no_server_answers_for_a_tree_where_the_agent_is_not(
+    world: AgentWorld, sizes: Sizes
+) -> None:
+    with world:
+        prepare(world)
+        asked, wrong = wrong_answers(world, sizes.pick(test=1, check=1, soak=84), wrapped=True)
+    assert asked >= 12
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld) -> None:
+    with world:
+        prepare(world)
+        _, wrong = wrong_answers(world, 1, wrapped=False)
+    assert len(wrong) >= 2
