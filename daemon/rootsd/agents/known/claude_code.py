@@ -16,6 +16,7 @@ MARKERS = ("CLAUDE_CODE_CHILD_SESSION",)
 HINTS = ("CLAUDECODE",)  # editor extensions also set it, in terminals that people use
 SOURCE = "run, 2.1.330"
 ACP = ("claude-agent-acp",)
+FOLDER_FLAG = "--add-dir"
 RUNS = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/")
 OBEYS = (
     ".mcp.json", ".claude/settings.json", ".claude/settings.local.json", ".claude/commands",

@@ -6,6 +6,7 @@ from rootsd.agents import forms
 
 LABEL = "Copilot CLI"
 PROGRAMS = ("copilot",)
+FOLDER_FLAG = "--add-dir"
 PACKAGES = ("@github/copilot/",)
 # Observed in its commands, but not in every version: dynatrace-oss/dtctl issue 288.
 MARKERS = ("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID")

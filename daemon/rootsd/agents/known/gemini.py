@@ -7,6 +7,7 @@ from rootsd.agents import forms
 LABEL = "Gemini CLI"
 PROGRAMS = ("gemini",)
 ACP = ("gemini", "--acp")
+FOLDER_FLAG = "--include-directories"
 PACKAGES = ("@google/gemini-cli/",)
 # google-gemini/gemini-cli: packages/core/src/services/shellExecutionService.ts
 MARKERS = ("GEMINI_CLI",)

@@ -8,6 +8,7 @@ from rootsd.agents.known import gemini
 LABEL = "Qwen Code"
 PROGRAMS = ("qwen",)
 ACP = ("qwen", "--acp")
+FOLDER_FLAG = "--add-dir"
 PACKAGES = ("@qwen-code/qwen-code/",)
 # QwenLM/qwen-code: packages/core/src/services/shellExecutionService.ts
 MARKERS = ("QWEN_CODE",)

@@ -20,6 +20,7 @@ EXAMPLES = """\
 rootsd confine -- bash
 rootsd confine --no-network --only api -- make test
 rootsd confine --static -- bash
+rootsd confine --add web,lib -- claude
 rootsd confine --show
 rootsd confine --clean"""
 
@@ -65,6 +66,14 @@ class KeptNamesOutput(TypedDict):
     " the working directory",
 )
 @click.option("--all", "everything", is_flag=True, help="show every approved root")
+@click.option(
+    "--add",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=completion.scopes,
+    help="also show these roots, and name them to an agent by its own option",
+)
+@click.option("--tag", multiple=True, metavar="TAG", help="the same for the roots with this tag")
 @wall_options
 @click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")

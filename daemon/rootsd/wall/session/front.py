@@ -21,6 +21,7 @@ from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.kernel.orders import PauseNews, RootNews
 from rootsd.wall.kernel.supervision import TerminalUse
 from rootsd.wall.kernel.warden import WardenNews
+from rootsd.wall.session.added_roots import with_added
 from rootsd.wall.session.begin import BegunWall
 from rootsd.wall.session.built_wall import BuiltWall, build, check_standard_files, known_origins
 from rootsd.wall.session.claimed_folder import state_folder
@@ -77,6 +78,9 @@ def confine(begun: BegunWall, ask: AskAboutStart | None) -> int:
     check_standard_files(STANDARD)
     if agent is not None:
         _say(options, *agent.prepare())
+    named, sentences = with_added(options, roots)
+    _say(options, *sentences)
+    begun = begun._replace(options=named)
     # In a pipeline, another program may read the keys, and with them an answer.
     wall = build(begun, kind, view, subscription, () if is_in_pipeline() else terminals())
     _introduce(wall)

@@ -17,7 +17,8 @@ WALL_USAGE = (
 )
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
-    f"usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] {WALL_USAGE} [--name NAME]"
+    "usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] [--add NAME,...]..."
+    f" [--tag TAG]... {WALL_USAGE} [--name NAME]"
     " [--quiet] (--show | -- PROGRAM [ARGUMENT]...)"
 )
 
@@ -51,6 +52,8 @@ class ConfineOptions(NamedTuple):
     words: tuple[str, ...] = ()
     flags: frozenset[Opening] = frozenset()
     only: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -61,6 +64,11 @@ class ConfineOptions(NamedTuple):
     name: str = ""
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """The names of the roots that `--add` adds, which may be joined by commas."""
+        return tuple(name for word in self.add for name in word.split(",") if name)
+
+    @property
     def label(self) -> str:
         """The name of the confined program for people, and for what it keeps."""
         return self.name or os.path.basename(self.words[0] if self.words else "") or "program"
@@ -68,6 +76,8 @@ class ConfineOptions(NamedTuple):
 
 LISTS = {
     "--only": "only",
+    "--add": "add",
+    "--tag": "tag",
     "--read": "read",
     "--write": "write",
     "--keep": "keep",
@@ -75,7 +85,7 @@ LISTS = {
     "--device": "device",
 }
 _FLAGS = {flag.value: flag for flag in Opening}
-_OWN = ("--all", "--only", "--name", "--show", "--quiet", "--no-input")
+_OWN = ("--all", "--only", "--add", "--tag", "--name", "--show", "--quiet", "--no-input")
 """The flags that `rootsd run` lacks, or gives to its proxy."""
 _WITHOUT_EFFECT = ("-v", "--verbose", "--no-color", "--no-pager")
 WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
@@ -150,9 +160,12 @@ def scope_of(options: ConfineOptions) -> RequestedScope:
     """
     try:
         scope = parse_scope(options.only, os.getcwd, any_uri=False)
-        if options.only or Opening.ALL in options.flags:
+        if Opening.ALL in options.flags:
             return scope
-        return scope._replace(workspace=os.getcwd())
+        added = scope._replace(
+            names=(*scope.names, *options.added), tags=(*scope.tags, *options.tag)
+        )
+        return added if options.only else added._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
         message = "the working directory is gone; try: --all or --only NAME"
         raise ConfineUsageError(message) from error

@@ -108,7 +108,7 @@ class UnknownRoot(RootsdError):
 
     def __init__(self, words: Iterable[str]) -> None:
         shown = ", ".join(map(safe_label, words))
-        super().__init__(f"no project fits --only {shown}", "rootsd ls")
+        super().__init__(f"no project fits {shown}", "rootsd ls")
 
 
 class WallSubscription(NamedTuple):

@@ -1,0 +1,70 @@
+"""`rootsd confine --add` and `--tag`: one session over several repositories."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import Exit
+from support.person import Person
+
+pytestmark = [pytest.mark.needs("wall")]
+
+_AGENT = "#!/bin/sh\nprintf '%s\\n' \"$@\"\nls {parent}\n"
+
+
+class World:
+    """A person with three projects, of which `lib` is pending, and a program called `claude`."""
+
+    def __init__(self, person: Person) -> None:
+        self.person = person
+        self.api, self.web, _ = (person.clone(name) for name in ("api", "web", "lib"))
+        person.run("up", str(person.parent))
+        assert person.run("approve", "api", "web", "--yes").returncode == Exit.OK
+        self.agent = person.home / "bin" / "claude"
+        self.agent.parent.mkdir()
+        self.agent.write_text(_AGENT.format(parent=person.parent))
+        self.agent.chmod(0o755)
+
+    def confine(self, *flags: str, program: Path | str) -> tuple[list[str], str]:
+        """Run a program in `api`. Return the lines that it printed, and what the front said."""
+        words = ["confine", *flags, "--", str(program), "hello"]
+        done = subprocess.run(
+            [sys.executable, "-m", "rootsd", *words], env=self.person.environment(), cwd=self.api,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.stdout.split("\n")[:-1], " ".join(done.stderr.split())
+
+
+@pytest.fixture
+def world(person: Person) -> World:
+    return World(person)
+
+
+def test_an_agent_sees_added_roots_and_is_told_about_them(world: World) -> None:
+    printed, said = world.confine("--add", "web,lib", program=world.agent)
+    assert printed == [f"--add-dir={world.web}", "hello", "api", "web"]
+    assert "lib is no root now, so it is closed; try: rootsd approve lib" in said
+    printed, _ = world.confine(program=world.agent)  # the control
+    assert printed == ["hello", "api"]
+
+
+def test_roots_with_a_tag_are_added(world: World) -> None:
+    world.person.run("tag", "web", "work")
+    printed, _ = world.confine("--tag", "work", program=world.agent)
+    assert printed == [f"--add-dir={world.web}", "hello", "api", "web"]
+
+
+def test_a_program_without_an_option_for_folders_gets_the_wall_alone(world: World) -> None:
+    program = world.agent.with_name("program")
+    world.agent.rename(program)
+    printed, said = world.confine("--add", "web", "--read", str(program), program=program)
+    assert printed == ["hello", "api", "web"]
+    assert (
+        f"rootsd knows no option of program for more folders, so name them to it: {world.web}"
+        in said
+    )
+    assert world.confine("--add", "nosuch", program=program)[0] == []
