@@ -24,22 +24,8 @@ from rootsd.core.secret_names import is_secret_name, secret_part
 from rootsd.disk.git_settings import read_settings
 from rootsd.disk.links import final_path, walk_links
 from rootsd.disk.reader import read_small
+from rootsd.wall.view import known_settings as known
 from rootsd.wall.view.default_view import is_system
-from rootsd.wall.view.known_settings import (
-    GIT_FILES,
-    GIT_SETTINGS,
-    INSTALLED_BESIDE,
-    OWN_PROGRAM_FOLDERS,
-    PART_VARIABLES,
-    PROGRAM_FOLDERS,
-    PROGRAM_PARTS,
-    SETTINGS,
-    SETTINGS_VARIABLES,
-    SHELL_SETTINGS,
-    TOOL_VARIABLES,
-    WIDE,
-    WRITTEN_IN_TOOLS,
-)
 from rootsd.wall.view.secret_lines import has_literal_secret, without_secrets
 from rootsd.wall.view.shown_paths import LeftOut, ShownPaths
 from rootsd.wall.view.token_files import matches
@@ -78,7 +64,7 @@ def person_view(
     projects are known by their markers.
     """
     shown = ShownPaths(home, uid, roots, denied)
-    shown.add_dotfiles((*SETTINGS, *SHELL_SETTINGS, *GIT_SETTINGS))
+    shown.add_dotfiles((*known.SETTINGS, *known.SHELL_SETTINGS, *known.GIT_SETTINGS))
     shown.add_base(base)
     finder = _Finder(shown, environment)
     finder.add_names_of_home()
@@ -112,7 +98,7 @@ class _Finder:
 
     def add_tools(self) -> None:
         """Add the folders of tools, or parts of them, that variables name."""
-        for variable, usual, *marks in _rows(TOOL_VARIABLES):
+        for variable, usual, *marks in _rows(known.TOOL_VARIABLES):
             if (place := self._moved(variable, usual)) is not None:
                 named_by = f"variable {text_of(variable)}"
                 if any(os.path.exists(place + b"/" + mark) for mark in marks):
@@ -121,10 +107,10 @@ class _Finder:
                     self._shown.leave_out(
                         place, named_by, "it does not look like a folder of this tool"
                     )
-        for kind, table in PART_VARIABLES.items():
+        for kind, table in known.PART_VARIABLES.items():
             for path, named_by in self._moved_parts(table):
                 self._shown.add(path, named_by, kind)
-        for path, named_by in self._moved_parts(SETTINGS_VARIABLES):
+        for path, named_by in self._moved_parts(known.SETTINGS_VARIABLES):
             self._add_shell_settings(path, named_by)
 
     def _moved_parts(self, table: str) -> Iterator[tuple[bytes, str]]:
@@ -152,7 +138,7 @@ class _Finder:
         """Add the folders of PATH, and what the programs in them need."""
         search = self._environment.get(b"PATH", b"")
         drives = _windows_drives() if b"WSL_DISTRO_NAME" in self._environment else []
-        usual = [self._shown.home + b"/" + name for name in OWN_PROGRAM_FOLDERS]
+        usual = [self._shown.home + b"/" + name for name in known.OWN_PROGRAM_FOLDERS]
         for folder in dict.fromkeys(map(self._at_home, (*search.split(b":"), *usual))):
             real = final_path(folder) if folder.startswith(b"/") else b"/usr"
             if any(contains(drive, real) for drive in drives):
@@ -162,7 +148,7 @@ class _Finder:
             if is_system(real) or not os.path.isdir(real) or (is_known and folder not in usual):
                 continue
             files = [*islice(_files_below(folder), _MAX_NAMES + 1)]
-            if not is_known and os.path.basename(folder) not in PROGRAM_FOLDERS:
+            if not is_known and os.path.basename(folder) not in known.PROGRAM_FOLDERS:
                 self._shown.refuse(
                     folder, "PATH", "its name does not say that only programs are in it"
                 )
@@ -178,8 +164,8 @@ class _Finder:
         is_prefix = os.path.isdir(above + b"/lib/node_modules")
         kind = ViewEntryKind.TOOLS if is_prefix else ViewEntryKind.READ
         place = self._shown.add(folder, "PATH", kind)
-        if place is not None and above[len(self._shown.home) + 1 :] not in (b"", *WIDE):
-            for name in INSTALLED_BESIDE:
+        if place is not None and above[len(self._shown.home) + 1 :] not in (b"", *known.WIDE):
+            for name in known.INSTALLED_BESIDE:
                 self._shown.add(above + b"/" + name, "PATH", kind)
         return place
 
@@ -218,10 +204,10 @@ class _Finder:
         parts = program.split(b"/")
         start = self._shown.home.count(b"/") + 1 if contains(self._shown.home, program) else 2
         for at in range(start, len(parts) - 1):
-            if parts[at] in PROGRAM_PARTS:
+            if parts[at] in known.PROGRAM_PARTS:
                 top = b"/".join(parts[:at])
-                beside = (os.path.exists(top + b"/" + name) for name in INSTALLED_BESIDE)
-                is_wide = at == start or top[len(self._shown.home) + 1 :] in WIDE
+                beside = (os.path.exists(top + b"/" + name) for name in known.INSTALLED_BESIDE)
+                is_wide = at == start or top[len(self._shown.home) + 1 :] in known.WIDE
                 return top if not is_wide and any(beside) else top + b"/" + parts[at]
         return program
 
@@ -229,13 +215,13 @@ class _Finder:
 
     def add_settings(self) -> None:
         """Add the settings without secrets, and the files that they name."""
-        for name in GIT_SETTINGS:
+        for name in known.GIT_SETTINGS:
             self._add_git_settings(self._shown.home + b"/" + name, "settings of git", name)
-        for name in SHELL_SETTINGS:
+        for name in known.SHELL_SETTINGS:
             self._add_shell_settings(self._shown.home + b"/" + name, "settings of shells", name)
-        for name in SETTINGS:
+        for name in known.SETTINGS:
             self._add_setting(self._shown.home + b"/" + name, "settings", name)
-        for pattern in WRITTEN_IN_TOOLS:
+        for pattern in known.WRITTEN_IN_TOOLS:
             for path in matches(self._shown.home, pattern):
                 if self._shown.is_shown(path) and os.path.isfile(path):
                     self._add_file(path, "settings in a toolchain")
@@ -248,7 +234,7 @@ class _Finder:
             by = f"git's {safe_label(setting)}"
             if setting == "include.path" or setting.startswith("includeif."):
                 self._add_git_settings(file, by, depth=depth - 1)
-            elif setting in GIT_FILES and file != os.path.dirname(path) + b"/":
+            elif setting in known.GIT_FILES and file != os.path.dirname(path) + b"/":
                 self._add_setting(file, by)
             elif setting.startswith("alias.") and value.startswith((b"!/", b"!~/", b"!$HOME/")):
                 self._add_setting(self._expanded(value[1:].split()[0]), by)
