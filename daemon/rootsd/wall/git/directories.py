@@ -26,6 +26,7 @@ from rootsd.disk.git_pointer import GIT, find_git_directory, named_directory, re
 from rootsd.disk.links import final_path
 from rootsd.wall.git.entries import (
     NodeKind,
+    entries_below,
     git_directories_below,
     is_git_directory,
     kind_below,
@@ -105,11 +106,7 @@ def search_repositories(
 
 def _entries(root: int, folder: bytes) -> tuple[set[bytes], set[bytes]]:
     """Return the names in a folder, and those of folders among them."""
-    with (
-        suppress(OSError),
-        closing(open_below(root, folder or b".", os.O_RDONLY | os.O_DIRECTORY)) as fd,
-        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
-    ):
+    with suppress(OSError), entries_below(root, folder) as entries:
         found = list(islice(entries, _MAX_ENTRIES))
         folders = {each.name for each in found if each.is_dir(follow_symlinks=False)}
         return {each.name for each in found}, folders
@@ -204,23 +201,11 @@ def _leads_to(worktree: bytes, own: bytes) -> bool:
 
 def _folders(root: int, folder: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the names of the folders in a folder, not links, and whether git may stop in them."""
-    with (
-        suppress(OSError),
-        closing(open_below(root, folder or b".", os.O_RDONLY | os.O_DIRECTORY)) as fd,
-        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
-    ):
+    with suppress(OSError), entries_below(root, folder) as entries:
         for each in sorted(entries, key=lambda entry: entry.name):
             if each.name not in _SKIPPED and each.is_dir(follow_symlinks=False):
-                marks = (each.name + b"/" + GIT, each.name + b"/HEAD")
-                yield each.name, any(_exists(fd, mark) for mark in marks)
-
-
-def _exists(folder: int, path: bytes) -> bool:
-    try:
-        os.stat(path, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
+                marks = (each.path + b"/" + GIT, each.path + b"/HEAD")
+                yield each.name, any(map(os.path.lexists, marks))
 
 
 def _below(place: bytes, folder: bytes, target: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import islice
 
@@ -101,13 +101,22 @@ def names_below(root: int, folder: bytes, limit: int = _MAX_NAMES) -> list[bytes
     return listed_below(root, folder, limit) or []
 
 
-def listed_below(root: int, folder: bytes, limit: int) -> list[bytes] | None:
-    """Return the names in a folder below `root`, at most `limit`; None if it cannot be listed."""
+@contextmanager
+def entries_below(root: int, folder: bytes) -> Iterator[Iterator[os.DirEntry[bytes]]]:
+    """Iterate over the entries of a folder below `root` in the block. Raises OSError.
+
+    An empty path is the folder open as `root`.
+    """
     with (
-        suppress(OSError),
-        closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
+        closing(open_below(root, folder or b".", os.O_DIRECTORY)) as fd,
         os.scandir(b"/proc/self/fd/%d" % fd) as entries,
     ):
+        yield entries
+
+
+def listed_below(root: int, folder: bytes, limit: int) -> list[bytes] | None:
+    """Return the names in a folder below `root`, at most `limit`; None if it cannot be listed."""
+    with suppress(OSError), entries_below(root, folder) as entries:
         # A program may have made a million, and a revoke waits while this reads them.
         return sorted(entry.name for entry in islice(entries, limit))
     return None

@@ -43,13 +43,13 @@ from rootsd.disk.git_settings import program_settings, read_settings, worktree_s
 from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
-from rootsd.wall.git.entries import NodeKind
+from rootsd.wall.git.entries import NodeKind, entries_below
 from rootsd.wall.git.index import CheckoutIndex, common_directory_of, index_in, own_directory
 from rootsd.wall.git.named_files import NamedFiles, named_by_own_settings
 from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY
 from rootsd.wall.git.tool_files import fingerprints
 from rootsd.wall.git.wall_folders import names_in
-from rootsd.wall.system_calls import closing, open_below, open_path
+from rootsd.wall.system_calls import closing, open_path
 
 _OBJECTS, _REFS = b"objects", b"refs"
 _INNER_DIRECTORIES = (b"modules", b"worktrees")
@@ -353,10 +353,7 @@ def _entries_of(
     """
     for folder in folders:
         try:
-            with (
-                closing(open_below(top, folder, os.O_DIRECTORY)) as fd,
-                os.scandir(b"/proc/self/fd/%d" % fd) as entries,
-            ):
+            with entries_below(top, folder) as entries:
                 yield from _kinds_of(folder, entries)
         except PermissionError:
             yield folder, None, False

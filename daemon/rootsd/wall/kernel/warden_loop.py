@@ -16,6 +16,7 @@ import socket
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NoReturn, Protocol
 
 from rootsd.core.access import Access
@@ -505,17 +506,10 @@ class _WardenLoop:
             poll.register(self._view.watched, select.POLLIN)
         if self._watch.fd >= 0:
             poll.register(self._watch.fd, select.POLLIN)
-        for fd, events in self._teller.interest():
+        sources = [each for each in (self._feed, self._worktrees) if each is not None]
+        for fd, events in chain.from_iterable(e.interest() for e in (self._teller, *sources)):
             poll.register(fd, events)
-        deadline = self._room.deadline
-        if self._feed is not None:
-            deadline = min(deadline, self._feed.deadline)
-            for fd, events in self._feed.interest():
-                poll.register(fd, events)
-        if self._worktrees is not None:
-            deadline = min(deadline, self._worktrees.deadline)
-            for fd, events in self._worktrees.interest():
-                poll.register(fd, events)
+        deadline = min((self._room.deadline, *(each.deadline for each in sources)))
         left_s = min(max(deadline - time.monotonic(), 0.0), _MAX_WAIT_S)
         return dict(poll.poll(math.ceil(left_s * 1000)))
 
