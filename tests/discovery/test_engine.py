@@ -267,6 +267,8 @@ def test_a_root_is_reported_again_when_a_hidden_entry_or_its_branch_changes(
     assert {seen.path for seen in world.take()} == {raw(one)}
     (one / ".git" / "HEAD.lock").rename(one / ".git" / "HEAD")
     assert {seen.path for seen in world.take()} == {raw(one)}
+    (one / ".git" / "HEAD").unlink()
+    assert world.take() == [], "nobody waits for a look into what is being removed"
 
 
 def test_nested_repositories_are_reported(open_world: OpenWorld, tmp_path: Path) -> None:

@@ -280,7 +280,9 @@ class DiscoveryEngine:
         for folder in batch.links:
             if (main := self._worktrees.owner(folder)) is not None:
                 self._follow_links(main)
-                self._report_root_again(main)  # HEAD may be another branch
+                # HEAD may be another branch. Without one, somebody removes the repository.
+                if os.path.lexists(child(folder, b"HEAD")):
+                    self._report_root_again(main)
         for folder in batch.folders:
             self._folder_itself_changed(folder)
         self._handle_entries(batch)
