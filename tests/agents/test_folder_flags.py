@@ -14,6 +14,7 @@ A, B = "/p/a b", "/p/b"
     [
         (("claude", "-p", "x"), ("claude", f"--add-dir={A}", f"--add-dir={B}", "-p", "x")),
         (("/opt/bin/claude",), ("/opt/bin/claude", f"--add-dir={A}", f"--add-dir={B}")),
+        (("vibe", "x"), ("vibe", f"--add-dir={A}", f"--add-dir={B}", "x")),
         (("codex", "x"), ("codex", f"--add-dir={A}", f"--add-dir={B}", "x")),
         (("codex", "exec", "x"), ("codex", "exec", f"--add-dir={A}", f"--add-dir={B}", "x")),
         (
@@ -40,7 +41,7 @@ def test_each_folder_comes_before_the_words_of_the_agent(
 
 
 @pytest.mark.parametrize(
-    "typed", [("bash",), ("claude-agent-acp",), ("goose", "session"), ("npx",)]
+    "typed", [("bash",), ("claude-agent-acp",), ("vibe-acp",), ("goose", "session"), ("npx",)]
 )
 def test_a_program_without_such_a_flag_is_not_changed(typed: tuple[str, ...]) -> None:
     assert with_folders(typed, [A]) is None

@@ -10,6 +10,7 @@ PROGRAMS = ("kilo",)
 PACKAGES = ("@kilocode/cli/",)
 MARKERS = ("KILO=1", "KILO_PID")  # it sets OPENCODE=1, too
 SOURCE = "run, 7.7.9"
+ACP = ("kilo", "acp")
 RUNS = ("kilo.json", "kilo.jsonc")
 OBEYS = (".kilo", ".kilocode", *RUNS)
 

@@ -7,6 +7,8 @@ from rootsd.agents import forms
 LABEL = "Mistral Vibe"
 PROGRAMS = ("vibe", "vibe-rs", "vibe-acp", "vibe-app-server")
 SOURCE = "its source: it sets none"
+ACP = ("vibe-acp",)
+FOLDER_FLAG = "--add-dir"
 RUNS = (".vibe/config.toml", ".vibe/hooks.toml")
 OBEYS = (".vibe",)
 
