@@ -9,6 +9,7 @@ import shutil
 import signal
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from support.sizes import Sizes
 from support.walls import Interpreter, Wall
 
 needs_wall = pytest.mark.needs("wall")
+_WATCHES: list[WallWatch] = []
 _FOLDERS = ("", "src/", "src/deep/er/", "node_modules/lib/", "nested/", "n\udcff\n\x1b[31m/")
 _IGNORED = "node_modules/\n*.log\n"
 
@@ -220,10 +222,19 @@ def wait_for_tick() -> None:
     until(lambda: time.clock_gettime_ns(_CLOCK_OF_CTIME) > now)
 
 
+@pytest.fixture(autouse=True)
+def give_watches_back() -> Iterator[None]:
+    """Close the instances of inotify that `begun` has opened: a user has few of them."""
+    yield
+    while _WATCHES:
+        _WATCHES.pop().close()
+
+
 def begun(folder: bytes, *roots: Path) -> RootListings:
     """Begin a session without a wall. What was there before has an earlier ctime."""
     wait_for_tick()
-    listings = RootListings(folder, WallWatch())
+    _WATCHES.append(watch := WallWatch())
+    listings = RootListings(folder, watch)
     listings.begin([os.fsencode(root) for root in roots])
     listings.wait()
     session_record.begin_journal(folder, 5)
