@@ -30,6 +30,7 @@ def test_a_new_worktree_is_published_and_work_in_it_goes_on(tmp_path: Path) -> N
             cwd=web, env=person.environment(), stdin=subprocess.DEVNULL, capture_output=True,
             text=True, check=False, timeout=_HANG_GUARD_S,
         )  # fmt: skip
+        assert done.returncode == 0, done.stderr
         first, second = done.stdout.splitlines()
         assert first == "inside", done.stderr
         assert second.endswith("/rootsd-git/git")

@@ -391,9 +391,11 @@ class _WardenLoop:
         earlier = AppliedChange()
         if unseen := new | untold:  # to look at these takes time, and a revoke must not wait
             self._late = unseen
-            before = dict(self._view.shown)
+            is_revoke = any(
+                mount != desired.get(path) and unseen.isdisjoint((path, mount.owner))
+                for path, mount in self._view.shown.items()
+            )
             earlier = self._view.change(self._desired(), self._denied)
-            is_revoke = not before.items() <= self._view.shown.items()
             self._tell_roots()
             self._teller.announce(untold, desired, self._git_directories())
             self._changes.note(new)
