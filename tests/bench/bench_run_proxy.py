@@ -19,13 +19,14 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from bench.measuring import memory, table
-from support.bridges import INITIALIZE, environment, notice, request
+from support.bridges import INITIALIZE, META_2026, environment, notice, request
 from support.mcp_harness import FakeSource, root
 from support.real_servers import npm
 from support.run_proxy import SCRIPTED, RunProxyClient, command
 from support.sizes import Sizes
 from support.threaded_publisher import published
 
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 ALONE, RUN = "the server alone", "rootsd run"
 BULK = 5_000_000
 FLIGHT = 1_000
@@ -113,6 +114,52 @@ def test_a_call_and_memory(sizes: Sizes) -> None:
         "A call of server-everything's echo",
         ("", "median us", "added us", "RSS MB", "PSS MB"),
         [(ALONE, took[ALONE], "", "", ""), (RUN, took[RUN], added, held.rss_mb, held.pss_mb)],
+    )
+
+
+def a_call_with_place(client: RunProxyClient, line: bytes) -> float:
+    """Measure a call of a client that is asked first where its session works."""
+    begin = time.perf_counter()
+    client.say(line)
+    while (message := json.loads(client.stdout.readline())).get("id") != "c":
+        if message.get("method") == "roots/list":
+            client.tell(message["id"])
+    return (time.perf_counter() - begin) * 1e6
+
+
+def a_call_of_2026(client: RunProxyClient) -> float:
+    """Measure a call of a client that sends it again with the answer."""
+    more = {"_meta": {**META_2026, CAPABILITIES: {"roots": {}}}}
+    begin = time.perf_counter()
+    client.say(request("a", "tools/call", {"name": "echo", "arguments": {}, **more}))
+    asked = json.loads(answer_to(client, "a"))["result"]
+    more["requestState"] = asked["requestState"]
+    more["inputResponses"] = {key: {"roots": []} for key in asked["inputRequests"]}
+    client.say(request("c", "tools/call", {"name": "echo", "arguments": {}, **more}))
+    answer_to(client, "c")
+    return (time.perf_counter() - begin) * 1e6
+
+
+def test_a_call_that_asks_where_the_session_works(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=1_000, check=3_000, soak=10_000)
+    line = request("c", "tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+    with ExitStack() as stack:
+        clients = ready(stack, [*SCRIPTED, "--deaf"])
+        follows = clients["asked before the call"] = stack.enter_context(
+            process(command(*SCRIPTED, "--deaf"))
+        )
+        follows.shake_hands_with_roots()
+        latest = clients["asked by the first answer"] = stack.enter_context(
+            process(command(*SCRIPTED, "--deaf"))
+        )
+        calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
+        calls["asked before the call"] = lambda: a_call_with_place(follows, line)
+        calls["asked by the first answer"] = lambda: a_call_of_2026(latest)
+        took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
+    table(
+        "A call of a client that is asked where its session works",
+        ("", "median us", "added to rootsd run"),
+        [(name, us, us - took[RUN] if name != ALONE else "") for name, us in took.items()],
     )
 
 
