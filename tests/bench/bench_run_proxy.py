@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
 
@@ -145,16 +146,15 @@ def test_a_call_that_asks_where_the_session_works(sizes: Sizes) -> None:
     line = request("c", "tools/call", {"name": "echo", "arguments": {"message": "hi"}})
     with ExitStack() as stack:
         clients = ready(stack, [*SCRIPTED, "--deaf"])
-        follows = clients["asked before the call"] = stack.enter_context(
-            process(command(*SCRIPTED, "--deaf"))
-        )
+        follows = stack.enter_context(process(command(*SCRIPTED, "--deaf")))
         follows.shake_hands_with_roots()
-        latest = clients["asked by the first answer"] = stack.enter_context(
-            process(command(*SCRIPTED, "--deaf"))
-        )
-        calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
-        calls["asked before the call"] = lambda: a_call_with_place(follows, line)
-        calls["asked by the first answer"] = lambda: a_call_of_2026(latest)
+        latest = stack.enter_context(process(command(*SCRIPTED, "--deaf")))
+        calls: dict[str, Callable[[], float]] = {
+            ALONE: partial(a_call, clients[ALONE], line),
+            RUN: partial(a_call, clients[RUN], line),
+            "asked before the call": partial(a_call_with_place, follows, line),
+            "asked by the first answer": partial(a_call_of_2026, latest),
+        }
         took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
     table(
         "A call of a client that is asked where its session works",
