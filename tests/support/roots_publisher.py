@@ -45,6 +45,7 @@ class RootsPublisher:
         self.version = version
         self.start: dict[str, Any] | None = None
         self.unknown: list[str] = []
+        self.similar: list[str] = []
         self._settings = settings or {}
         self._roots = first
         self._denied: tuple[bytes, ...] = ()
@@ -177,7 +178,8 @@ class RootsPublisher:
             self.requests.append(request["params"])
             sent = self._subscribers[connection] = SentView()
             view = sent.change_to(*self._roots, denied=self._denied)
-            result = {"start": self.start, "settings": self._settings, "unknown": self.unknown}
+            words = {"unknown": self.unknown, "similar": self.similar}
+            result = {"start": self.start, "settings": self._settings, **words}
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
             _send_view(connection, view)
         with self.reported:

@@ -115,7 +115,7 @@ class ResolvedReference(Struct, frozen=True):
         shown, typed = safe_label(self.reference, limit=None), self.reference
         if is_glob(typed):
             return UnknownProject(f"no project matches {shown}", "rootsd ls")
-        if similar := _similar_names(typed, self.known):
+        if similar := similar_names(typed, self.known):
             message = f"no project is called {shown}{did_you_mean(similar)}"
             return UnknownProject(message, "rootsd ls", typed=typed, choices=similar)
         if self.path is not None and "/" in typed:
@@ -303,7 +303,7 @@ def several_match(
     )
 
 
-def _similar_names(reference: str, names: Iterable[str]) -> list[str]:
+def similar_names(reference: str, names: Iterable[str]) -> list[str]:
     """Return names that are nearly `reference`, or whose last part is. They need no quotes."""
     ends: dict[str, list[str]] = {}
     for name in filter(_SHELL_SAFE.fullmatch, names):

@@ -95,8 +95,10 @@ class FollowResult(NamedTuple):
     """
     settings: WallSettings
     """The user's settings for the wall."""
-    unknown: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
     """The words of the scope, names and `tag:T`, that fit no project, whatever its verdict."""
+    similar: tuple[str, ...] = ()
+    """The known words that are most like the unknown ones."""
 
 
 class FollowRequest(ControlRequest, frozen=True):

@@ -76,6 +76,11 @@ def test_several_matches_are_listed_and_roots_come_first(daemon: FakeDaemon, she
     )
     daemon.answers["projects"] = a_listing(pending, web)
     assert shell.run("open", "acme/*").out == "/src/acme/web\n"
+    done = shell.run("open", "web")
+    assert (done.status, done.out) == (6, ""), "only a glob leaves out what is no root"
+    assert done.err == (
+        "error: web matches 2 projects\n  try: rootsd open acme/api\n       rootsd open acme/web\n"
+    )
     daemon.answers["projects"] = a_listing(pending, an_item("acme/old", id="p2p2"))
     done = shell.run("open", "acme/*")
     assert (done.status, done.out) == (6, "")

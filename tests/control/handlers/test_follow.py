@@ -225,16 +225,16 @@ async def test_the_roots_of_a_session_are_listed() -> None:
     assert (item["name"], item["path"], item["access"]) == ("api", "/src/api", "read")
 
 
-async def test_the_answer_names_the_words_of_a_scope_that_fit_no_project() -> None:
+async def test_the_answer_names_unknown_words_of_a_scope_and_similar_ones() -> None:
     control = ControlHarness(approved(1), project(2))
-    for scope, unknown in (
-        ({"names": ["p1", "p2", "typo"], "tags": ["x"]}, ["typo", "tag:x"]),
-        ({"names": ["p1", "p2"]}, []),
-        ({}, []),
+    for scope, unknown, similar in (
+        ({"names": ["p1", "p2", "pp1"], "tags": ["x"]}, ["pp1", "tag:x"], ["p1"]),
+        ({"names": ["p1", "p2"]}, [], []),
+        ({}, [], []),
     ):
         hello = {"version": 1, "client": "claude", "scope": scope}
         answer = await control.ask(replace(WALL, hello=hello), ConnectionState(8))
-        assert answer["unknown"] == unknown
+        assert (answer["unknown"], answer["similar"]) == (unknown, similar)
 
 
 async def test_a_connection_has_one_subscription() -> None:

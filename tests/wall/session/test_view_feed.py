@@ -335,7 +335,9 @@ def test_a_program_does_not_start_with_a_scope_that_fits_no_project(
     publisher: RootsPublisher,
 ) -> None:
     publisher.unknown = ["typo", "tag:\x1b"]
-    with pytest.raises(UnknownRoot, match=r"no project fits typo, tag:.u\{1b\}"):
+    publisher.similar = ["type", "tape"]
+    message = r"no project fits typo, tag:.u\{1b\}; did you mean type or tape\?"
+    with pytest.raises(UnknownRoot, match=message):
         subscribed("a test", {})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.terminal_face import GLOB
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.projects import path_of
@@ -63,16 +64,20 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
 
 
 def only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the only root among `items`. Raises RootsdError if there is none or several."""
+    """Return the only one of `items`, a root. Raises RootsdError if it is none, or not alone.
+
+    A glob may match projects that nobody approved, and then means the roots among them. Any other
+    word means one project, so a second match is a reason to ask.
+    """
     roots = [item for item in items if item["published"]]
-    # A glob may match projects that nobody approved. They are no reason to ask again.
-    found = roots or items
+    found = items if GLOB.isdisjoint(ref) else roots or items
     shown = safe_label(ref, limit=None)
     if not found:
         raise UnknownProject(f"no project matches {shown}", "rootsd ls --published")
     if len(found) > 1:
         choices = [completion.word_for(item) for item in found]
-        what = "roots" if roots else "projects, and none of them is a root"
+        none = "" if roots else ", and none of them is a root"
+        what = f"projects{none}" if found is items else "roots"
         message, remedy = f"{shown} matches {len(found)} {what}", f"rootsd ls {shlex.quote(ref)}"
         raise AmbiguousReference(message, remedy, typed=ref, choices=choices)
     [item] = found

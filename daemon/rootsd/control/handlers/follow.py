@@ -20,6 +20,7 @@ import anyio
 from msgspec import Struct, field
 
 from rootsd.control.items import project_items, why_not_inherited
+from rootsd.control.references import similar_names
 from rootsd.control.routes import RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.control.wardens import (
@@ -33,6 +34,7 @@ from rootsd.core.model import Focus, Project, Verdict
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope
+from rootsd.core.suggestions import nearest
 from rootsd.core.wall import WallUse
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
@@ -68,6 +70,13 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     )
 
 
+class UnknownWord(NamedTuple):
+    """A word of a scope that fits no project, and the known words that are most like it."""
+
+    word: str
+    similar: Sequence[str]
+
+
 class FollowHandlers(Handlers):
     """Handles the requests of followers, and `SessionRootsQuery`."""
 
@@ -81,7 +90,7 @@ class FollowHandlers(Handlers):
         if call.connection.subscription is not None:
             raise BadRequest("this connection has a subscription already")
         start = None
-        unknown: tuple[str, ...] = ()
+        unknown: Sequence[UnknownWord] = ()
         match request.part:
             case FeedPart.SCREEN:
                 call.connection.subscription = ScreenFollower(self.services)
@@ -98,17 +107,23 @@ class FollowHandlers(Handlers):
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
                 call.connection.subscription = follower
                 start = resume_state(scope)
-                unknown = tuple(self._unknown_words(scope))
-        return to_json(FollowResult(start, self.services.wall.settings(), unknown))
+                unknown = [*self._unknown_words(scope)]
+        words = tuple(each.word for each in unknown)
+        similar = tuple(known for each in unknown for known in each.similar)
+        return to_json(FollowResult(start, self.services.wall.settings(), words, similar))
 
-    def _unknown_words(self, scope: Scope) -> Iterator[str]:
+    def _unknown_words(self, scope: Scope) -> Iterator[UnknownWord]:
         catalog = self.ledger.catalog
         projects = catalog.projects.values()
         if scope.names:
-            yield from sorted(scope.names - {catalog.name_of(each) for each in projects})
+            names = {catalog.name_of(each) for each in projects}
+            for name in sorted(scope.names - names):
+                yield UnknownWord(name, similar_names(name, names))
         if scope.tags:
-            known = {tag for each in projects for tag in each.ruling.tags}
-            yield from (f"tag:{tag}" for tag in sorted(scope.tags - known))
+            tags = {tag for each in projects for tag in each.ruling.tags}
+            for tag in sorted(scope.tags - tags):
+                similar = [f"tag:{each}" for each in nearest(tag, tags)]
+                yield UnknownWord(f"tag:{tag}", similar)
 
     async def _scope_of(self, request: FollowRequest) -> tuple[Scope, str]:
         """Return the scope of a follower of roots, and its name. Raises BadRequest."""

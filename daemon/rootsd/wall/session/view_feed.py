@@ -26,6 +26,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, Record, from_json
+from rootsd.core.suggestions import did_you_mean
 from rootsd.core.wall import WallSettings, WallUse
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
@@ -106,9 +107,10 @@ class UnknownRoot(RootsdError):
 
     code = ErrorCode.NOTHING_MATCHED
 
-    def __init__(self, words: Iterable[str]) -> None:
+    def __init__(self, words: Iterable[str], similar: Iterable[str]) -> None:
         shown = ", ".join(map(safe_label, words))
-        super().__init__(f"no project fits {shown}", "rootsd ls")
+        hint = did_you_mean(map(safe_label, similar))
+        super().__init__(f"no project fits {shown}{hint}", "rootsd ls")
 
 
 class WallSubscription(NamedTuple):
@@ -160,7 +162,7 @@ def answered(feed: Feed) -> WallSubscription:
                     case Connected(result):
                         settings = _read(WallSettings, result, "settings")
                         if unknown := result.get("unknown"):
-                            raise UnknownRoot(unknown)
+                            raise UnknownRoot(unknown, result.get("similar", ()))
                     case Changed(change):
                         view.take(change)
                         feed.give_back(events)
