@@ -40,7 +40,6 @@ GUIDES = (README, *sorted(GUIDE.glob("*.md")))
 # Blocks that cannot run in a test's home, by their first words, with the test that covers each: a
 # CI stage, a real service manager, a real sandbox.
 ELSEWHERE = {
-    "make up": "tests/test_tools.py",
     "rootsd service install": "tests/e2e/test_service.py",
     "run=/run/user": "tests/e2e/test_sandbox.py",
     "rootsd down": "tests/cli/answers/test_purge.py",
@@ -127,13 +126,16 @@ def test_every_other_command_of_the_guides_has_another_test() -> None:
         assert (TOP / where).exists()
 
 
-@pytest.mark.parametrize("command", block_of("make up"))
-def test_the_make_targets_in_the_readme_exist(command: str) -> None:
+def test_the_readme_clones_and_installs_the_project_in_one_line() -> None:
+    address = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    clone, install = f"git clone {address}", "make -C rootsd install"
+    assert f"\n{clone} && {install}\n" in README.read_text()
     rehearsed = subprocess.run(
-        [*shlex.split(command), "--dry-run"], cwd=TOP, capture_output=True, text=True, check=False
-    )
+        ["make", "-C", TOP, install.rpartition(" ")[2], "--dry-run"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert rehearsed.returncode == 0, rehearsed.stderr
-    assert "sh tools/" in rehearsed.stdout
+    assert "sh tools/put_on_path.sh" in rehearsed.stdout
 
 
 @pytest.fixture

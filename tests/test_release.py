@@ -10,16 +10,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from release import main
+from release import DEBIAN, ENTRY, FEATURE, MODULE, SHOWING, main
 
 import rootsd
 
 TOP = Path(__file__).parent.parent
 NEXT = f"{int(rootsd.__version__.partition('.')[0]) + 1}.0.0"
-FILES = (
-    "CHANGELOG.md", "README.md", "daemon/rootsd/__init__.py", "packaging/debian/changelog",
-    "pyproject.toml", "server.json",
-)  # fmt: skip
+FILES = ("CHANGELOG.md", "pyproject.toml", MODULE, ENTRY, FEATURE, DEBIAN, *SHOWING)
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -75,6 +72,22 @@ def test_a_release_sets_all_versions_commits_and_tags(clone: Path) -> None:
     assert _git(clone, "log", "-1", "--format=%s") == f"release: set the version to {NEXT}\n"
 
 
+def test_every_document_that_shows_the_version_shows_the_new_one(clone: Path) -> None:
+    assert main([NEXT, "--apply"], clone) == 0
+    for name in (FEATURE, *SHOWING):
+        before, after = ((top / name).read_text() for top in (TOP, clone))
+        assert NEXT in after
+        assert rootsd.__version__ in before, "the control"
+        assert after.count(NEXT) == before.count(rootsd.__version__)
+
+
+def test_the_first_release_is_of_the_version_of_the_tree(clone: Path) -> None:
+    first = rootsd.__version__
+    assert main([first, "--apply"], clone) == 0
+    assert (clone / DEBIAN).read_text().count(f"rootsd ({first})") == 1
+    assert _git(clone, "describe", "--exact-match") == f"v{first}\n"
+
+
 def test_a_release_for_another_repository_changes_its_address_everywhere(clone: Path) -> None:
     urls = tomllib.loads((clone / "pyproject.toml").read_text())["project"]["urls"]
     old = urls["Repository"]
@@ -90,7 +103,6 @@ def test_a_release_for_another_repository_changes_its_address_everywhere(clone: 
 @pytest.mark.parametrize(
     ("version", "reason"),
     [
-        (rootsd.__version__, "is not newer than"),
         ("0.0.9", "is not newer than"),
         ("1.0", "is not a version like"),
         ("v1.0.0", "is not a version like"),

@@ -26,6 +26,12 @@ MODULE = "daemon/rootsd/__init__.py"
 CHANGELOG = "CHANGELOG.md"
 DEBIAN = "packaging/debian/changelog"
 ENTRY = "server.json"
+FEATURE = "packaging/devcontainer/devcontainer-feature.json"
+# The documents that show the version in the output of a command, or name it.
+SHOWING = (
+    "README.md", "docs/guide/start.md", "docs/guide/troubleshooting.md",
+    "docs/terminal-decide-dark.svg", "docs/terminal-decide-light.svg",
+)  # fmt: skip
 GITHUB = "https://github.com/"
 
 
@@ -52,8 +58,9 @@ def check(top: Path, version: str) -> None:
     if not re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version):
         raise Refused(f"{version!r} is not a version like 1.2.3")
     now = current_version(top)
-    if _numbers(version) <= _numbers(now):
+    if _numbers(version) < _numbers(now):
         raise Refused(f"{version} is not newer than {now}")
+    # The first release is of the version that the tree has already.
     if git(top, "tag", "--list", f"v{version}"):
         raise Refused(f"the tag v{version} exists already")
     if changed := git(top, "status", "--porcelain"):
@@ -76,9 +83,9 @@ def changes(top: Path, version: str, repository: str | None, now: datetime) -> d
     def text_of(name: str) -> str:
         return texts.get(name) or (top / name).read_text()
 
-    texts[MODULE] = text_of(MODULE).replace(
-        f'__version__ = "{current_version(top)}"', f'__version__ = "{version}"'
-    )
+    before = current_version(top)
+    for name in (MODULE, ENTRY, FEATURE, *SHOWING):
+        texts[name] = re.sub(rf"(?<![\d.]){re.escape(before)}(?![\d.]*\d)", version, text_of(name))
     changelog = text_of(CHANGELOG)
     if not section(changelog, "Unreleased"):
         raise Refused(f"{CHANGELOG} has nothing below Unreleased")
@@ -86,11 +93,14 @@ def changes(top: Path, version: str, repository: str | None, now: datetime) -> d
         "## Unreleased\n", f"## Unreleased\n\n## {version} ({now:%Y-%m-%d})\n", 1
     )
     maintainer = _one(r"^ -- (.*?)  ", text_of(DEBIAN), DEBIAN)
+    older = re.sub(
+        rf"^rootsd \({re.escape(version)}\) .*?^ -- .*?\n+", "", text_of(DEBIAN), count=1,
+        flags=re.DOTALL | re.MULTILINE,
+    )  # fmt: skip
     texts[DEBIAN] = (
         f"rootsd ({version}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n"
-        f" -- {maintainer}  {format_datetime(now)}\n\n{text_of(DEBIAN)}"
-    )
-    texts[ENTRY] = re.sub(r'("version": )".*?"', rf'\1"{version}"', text_of(ENTRY))
+        f" -- {maintainer}  {format_datetime(now)}\n"
+    ) + (f"\n{older}" if older else "")
     return texts
 
 

@@ -46,4 +46,4 @@ All of this serves one invariant: at the moment of an answer, the answer contain
 unapproved, denied, lapsed, or unreachable. In doubt, the answer is smaller.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

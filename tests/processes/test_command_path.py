@@ -53,7 +53,7 @@ def test_the_first_link_on_the_path_is_used(tmp_path: Path) -> None:
 
 
 def test_for_homebrew_the_link_without_a_version_is_used(tmp_path: Path) -> None:
-    libexec = tmp_path / "homebrew/Cellar/rootsd/0.1.0/libexec"
+    libexec = tmp_path / "homebrew/Cellar/rootsd/0.2.0/libexec"
     script = put(libexec)
     name = link(tmp_path / "homebrew/bin/rootsd", script)
     assert found(str(script), libexec, tmp_path / "home") == name

@@ -168,7 +168,7 @@ def a_status(**changes: object) -> dict[str, Any]:
     """Return a `Status` with one parent, 2 published, 1 pending."""
     return {
         "revision": 7,
-        "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z",
+        "daemon": {"version": "0.2.0", "pid": 4121, "since": "2026-11-20T08:11:02Z",
                    "confined": "landlock"},
         "config": {"file": "/home/me/config.toml", "read_at": "2026-11-20T08:11:02Z",
                    "checksum": "00000000", "changes": [], "error": None},

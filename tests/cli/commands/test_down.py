@@ -40,7 +40,7 @@ def process(daemon: FakeDaemon) -> Iterator[subprocess.Popen[bytes]]:
             child.kill()
             return {}
 
-        about = {"version": "0.1.0", "pid": child.pid, "since": "2026-11-20T08:11:02Z"}
+        about = {"version": "0.2.0", "pid": child.pid, "since": "2026-11-20T08:11:02Z"}
         daemon.answers |= {"status": a_status(daemon=about), "stop": stop}
         yield child
         child.kill()

@@ -147,8 +147,6 @@ def test_the_machine_has_nothing_but_python_and_git(stranger: Stranger) -> None:
 def test_the_commands_of_a_page_print_what_it_shows(stranger: Stranger, page: Path) -> None:
     typed = 0
     for command, shown in commands(page):
-        if command.startswith("make "):
-            continue  # it needs a checkout; the stage "make up in an empty home" types it
         done = stranger.succeeds(command)
         assert fits(shown, done.lines), f"$ {command}\n{done.text}"
         typed += 1
