@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rootsd import hook
 from rootsd.core.errors import ErrorCode
+from rootsd.places.call_places import take_note
 from support.fake_daemon import FakeDaemon, Objection
 
 ALLOW, DENY = "allow", "deny"
@@ -454,3 +455,31 @@ def test_an_unknown_client_does_not_block_the_agent(capsys: pytest.CaptureFixtur
     """Status 2 would refuse each call of a tool."""
     assert hook.main(["clade-code"]) == hook.main([]) == 1
     assert "claude-code" in capsys.readouterr().err
+
+
+def test_a_call_of_another_agent_leaves_a_note_and_one_of_the_main_agent_none(
+    rootsd_dir: Path, ask: Hook
+) -> None:
+    """No daemon runs, and the agent waits for nothing."""
+    runtime = os.fsencode(rootsd_dir / "run")
+    os.makedirs(runtime, 0o700)
+    for call, more in (("toolu_1", {"agent_id": "a1"}), ("toolu_2", {})):
+        made = a_call("mcp__git__git_status", {}, "claude-code") | {"tool_use_id": call} | more
+        assert ask.raw(json.dumps(made).encode()) == ""
+    assert take_note(runtime, "toolu_1") == b"/src/api/lib"
+    assert take_note(runtime, "toolu_2") is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tool_use_id": "../x", "agent_id": "a", "tool_name": "mcp__a__b"},
+        {"tool_use_id": 1, "agent_id": "a", "tool_name": "mcp__a__b"},
+        {"cwd": "relative", "agent_id": "a", "tool_name": "mcp__a__b"},
+        {"hook_event_name": "DirectoryAdded", "directory": "/src/new"},
+        {"hook_event_name": "DirectoryAdded", "directory": 7},
+    ],
+)
+def test_a_move_that_cannot_be_told_refuses_nothing(ask: Hook, more: dict[str, object]) -> None:
+    made = a_call("mcp__a__b", {}, "claude-code") | more
+    assert ask.raw(json.dumps(made).encode()) == ""

@@ -51,6 +51,7 @@ DENIED = "rootsd: a person denied this folder. Do not try another way to open it
 UNKNOWN = "rootsd cannot tell whether a person denied this folder: {} (try: {})"
 ALLOWED = "rootsd: this is in the workspace of the session"
 STRICT = "--strict"
+_SERVER_TOOLS = "mcp__"
 _PATCH_MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _INSIDE, _DENIED, _NEITHER = "inside", "denied", "neither"
 
@@ -72,6 +73,11 @@ def main(words: list[str]) -> int:
     explain_wait("hook", "the JSON of a tool call", "rootsd hook --help")
     try:
         call = _read_call()
+        if _is_about_a_move(client, call):
+            from rootsd.link.move_hook import tell_move  # noqa: PLC0415 - other calls need none
+
+            tell_move(call, names[0])
+            return Exit.OK
         answer = decide(client, call, os.environ)
         if answer in (None, json.dumps(client.answer("allow", ALLOWED))):
             answer = _question(client, agent, call) or answer
@@ -82,6 +88,18 @@ def main(words: list[str]) -> int:
     if answer is not None:
         sys.stdout.write(answer + "\n")
     return Exit.OK
+
+
+def _is_about_a_move(client: HookDialect, call: object) -> bool:
+    """Return whether an event says where the agent works, and asks nothing."""
+    match call:
+        case {"hook_event_name": str() as event, **more} if event in client.moves:
+            tool = more.get("tool_name")
+            return event not in client.events or (
+                isinstance(tool, str) and tool.startswith(_SERVER_TOOLS)
+            )
+        case _:
+            return False
 
 
 def _question(client: HookDialect, agent: ModuleType, call: object) -> str | None:

@@ -65,7 +65,12 @@ def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: s
     command = f"{ROOTSD} hook {name}"
     assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
     for event in DIALECTS[name].events:
-        assert value["hooks"][event] == [hook_entry(known, HookUse.YES, command)]
+        ours, *moves = value["hooks"][event]
+        assert ours == hook_entry(known, HookUse.YES, command)
+        assert [move["matcher"] for move in moves] == [
+            tools for about, tools in DIALECTS[name].moves.items() if about == event
+        ]
+    assert value["hooks"].keys() >= DIALECTS[name].moves.keys()
     assert wiring.state().ours.hook is HookUse.YES
     wiring.take_back(None)
     assert (os.listdir(client_home.path), client_home.record.names()) == ([], [])
@@ -140,7 +145,7 @@ def test_hook_and_tools_share_a_file_and_are_told_apart(client_home: ClientHome)
     wiring.connect(tools, Consent.NONE)
     assert (wiring.state().ours.tools, wiring.state().ours.hook) == (ToolAccess.ALLOW, HookUse.YES)
     value = json.loads(file_of(client_home, "claude-code").read_text())
-    assert (len(value["permissions"]["allow"]), len(value["hooks"]["PreToolUse"])) == (3, 1)
+    assert (len(value["permissions"]["allow"]), len(value["hooks"]["PreToolUse"])) == (3, 2)
     assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
     wiring.connect(replace(WISH, tools=ToolAccess.ALLOW), Consent.NONE)
     assert (wiring.state().ours.tools, wiring.state().ours.hook) == (ToolAccess.ALLOW, HookUse.NO)

@@ -70,6 +70,7 @@ class SessionHarness:
         self.is_daemon_there = True
         self.is_busy = False
         self.disk = disk or FakeDisk()
+        self.notes: dict[str, bytes] = {}
         self.moves: list[tuple[str, ...]] = []
         command = ServerCommand(words, (), NOWHERE.decode(), here if self.follows else None)
         provider = RootsProvider(RootsFilter(use, access, here), self.out, self.disk, empty_folder)
@@ -80,7 +81,7 @@ class SessionHarness:
             self.gate,
             self.out,
             StateSigner(b"a test"),
-            SessionPlace(provider, self.out, here) if self.follows else None,
+            SessionPlace(provider, self.out, here, self.notes.get) if self.follows else None,
         )
         self.session.roots_updated(RootsUpdate(approved, 0), self.now)
         self.launch: LaunchSpec = self.session.start()

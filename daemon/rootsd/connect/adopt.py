@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rootsd.agents.forms.client import ENTRY_NAME, EntryForm, HookFile, ToolFile
-from rootsd.connect.base import HookUse, McpClient, hook_entry, hook_places, possible_use
+from rootsd.connect.base import STRICT, HookUse, McpClient, hook_items, possible_use
 from rootsd.connect.edits import (
     AddedAgents,
     AddedEntry,
@@ -25,7 +25,7 @@ from rootsd.connect.edits import (
     place_of,
     relayed_agents,
 )
-from rootsd.connect.servers import HOOK, STRICT, ServerId, is_bridge, is_rootsd
+from rootsd.connect.servers import HOOK, ServerId, is_bridge, is_rootsd
 from rootsd.connect.wraps import ServerWrap
 from rootsd.places.runtime_dir import OVERRIDE
 from rootsd.settings import json_spans
@@ -64,9 +64,9 @@ def adopted_items(text: str, keys: Keys, items: tuple[Any, ...]) -> list[Change]
 def adopted_hooks(client: str, text: str, hook: HookFile) -> list[Change]:
     """Return the hooks that run `rootsd hook CLIENT`, in JSON. Raises NotEditable."""
     found: list[Change] = []
-    for keys in hook_places(client):
+    for keys in hook_items(client, hook, HookUse.YES, ()):
         there = json_spans.contents(text, keys, is_mapping=False)
-        ours = [item for item in there if _is_our_hook(client, hook, item)]
+        ours = [item for item in there if _is_our_hook(client, hook, keys, item)]
         found += [AppendedItems(keys, tuple(ours), _containers(keys))] if ours else []
     return found
 
@@ -103,13 +103,12 @@ def _wrapped(
     return WrappedServer(server, keys, words[1 : count + 1], program, None)
 
 
-def hook_use(client: str, changes: Iterable[Change]) -> HookUse:
+def hook_use(changes: Iterable[Change]) -> HookUse:
     """Return which hook of ours is among the changes of a client."""
-    places = hook_places(client)
     commands = [
         command
         for change in changes
-        if isinstance(change, AppendedItems) and change.keys in places
+        if isinstance(change, AppendedItems) and change.keys[:1] == ("hooks",)
         for item in change.items
         for command in hook_commands(item)
     ]
@@ -120,23 +119,30 @@ def hook_use(client: str, changes: Iterable[Change]) -> HookUse:
 
 def hook_words(command: str) -> list[str]:
     """Return the words of a command that runs `rootsd hook`, or none for another command."""
-    try:
-        words = shlex.split(command.removesuffix(" || true"))
-    except ValueError:
-        return []
+    words = _shell_words(command)
     if words[:1] == ["env"] and words[1:2] and words[1].startswith(f"{OVERRIDE}="):
         words = words[2:]
     return words if is_rootsd(words) and words[1:2] == [HOOK] else []
 
 
-def _is_our_hook(client: str, hook: HookFile, item: object) -> bool:
-    forms = {HookUse.YES: [HOOK, client], HookUse.STRICT: [HOOK, client, STRICT]}
-    return any(
-        item == hook_entry(hook, use, command)
-        for command in _commands(item)
-        for use, words in forms.items()
-        if hook_words(command)[1:] == words and possible_use(hook, use) is use
-    )
+def _shell_words(command: str) -> list[str]:
+    """Return the words of a command of a shell, or none if they cannot be told."""
+    try:
+        return shlex.split(command.removesuffix(" || true"))
+    except ValueError:
+        return []
+
+
+def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:
+    for command in _commands(item):
+        words = _shell_words(command)
+        plain = words[:-1] if words[-1:] == [STRICT] else words
+        if hook_words(command)[1:3] != [HOOK, client]:
+            continue
+        uses = (use for use in HookUse if possible_use(hook, use) is use)
+        if any(item in hook_items(client, hook, use, plain).get(keys, ()) for use in uses):
+            return True
+    return False
 
 
 def _commands(item: object) -> Iterator[str]:

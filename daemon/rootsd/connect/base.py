@@ -13,10 +13,19 @@ from typing import Any
 from msgspec import Struct
 
 from rootsd import agents
-from rootsd.agents.forms.client import ENTRY_NAME, HOOK_COMMAND, ClientFacts, HookFile
+from rootsd.agents.forms.client import (
+    ENTRY_NAME,
+    HOOK_COMMAND,
+    ClientFacts,
+    HookFile,
+    nested_hook,
+)
 from rootsd.agents.forms.place import Platform, SettingsPlace
 from rootsd.files.private_files import display_path
 from rootsd.settings.formats import Keys
+
+STRICT = "--strict"
+_MOVE_TIMEOUT_S = 5
 
 
 class ClientEnvironment(Struct, frozen=True):
@@ -111,10 +120,22 @@ def hook_entry(hook: HookFile, use: HookUse, command: str) -> dict[str, Any]:
     return entry
 
 
-def hook_places(client: str) -> list[Keys]:
-    """Return the keys of the arrays that get our entry: one for each event of the client."""
+def hook_items(
+    client: str, hook: HookFile, use: HookUse, words: Sequence[str]
+) -> dict[Keys, list[dict[str, Any]]]:
+    """Return our entries that run `words`, by the keys of the array that gets them."""
     agent = agents.named(client, "hook")
-    return [] if agent is None else [("hooks", event) for event in agent.hook().events]
+    if agent is None:
+        return {}
+    dialect, strict = agent.hook(), [STRICT] if use is HookUse.STRICT else []
+    entry = hook_entry(hook, use, shlex.join([*words, *strict]))
+    items: dict[Keys, list[dict[str, Any]]] = {
+        ("hooks", event): [entry] for event in dialect.events
+    }
+    for event, tools in dialect.moves.items():
+        told = _with_command(nested_hook(_MOVE_TIMEOUT_S, tools), shlex.join(words))
+        items.setdefault(("hooks", event), []).append(told)
+    return items
 
 
 def _with_command(value: Any, command: str) -> Any:  # noqa: ANN401 - a JSON value

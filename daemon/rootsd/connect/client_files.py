@@ -324,8 +324,8 @@ class ClientFiles:
 
     def _hook(self, known: Mapping[str, ChangedFile]) -> HookUse:
         """Return whether we installed our hook."""
-        name, hook = self._client.facts.name, self._client.facts.hook
-        return hook_use(name, self._changes_in(hook.place, known)) if hook else HookUse.NO
+        hook = self._client.facts.hook
+        return hook_use(self._changes_in(hook.place, known)) if hook else HookUse.NO
 
     def _changes_in(
         self, place: SettingsPlace, known: Mapping[str, ChangedFile]

@@ -16,7 +16,6 @@ RUN = "run"
 ACP = "acp"
 BRIDGE = "bridge"
 HOOK = "hook"
-STRICT = "--strict"
 IS_REMOTE = "it is reached over the network"
 TURNED_OFF = "it is turned off, so it cannot be tried"
 _ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")

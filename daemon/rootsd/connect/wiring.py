@@ -7,7 +7,6 @@ file, that text is the one that was kept. Otherwise each change is taken back by
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 
 from rootsd.agents.forms.client import ClientLock, ToolFile
 from rootsd.connect.adopt import hook_use
-from rootsd.connect.base import ClientHome, HookUse, hook_entry, hook_places, possible_use
+from rootsd.connect.base import ClientHome, HookUse, hook_items, possible_use
 from rootsd.connect.client_files import ClientFiles, ToolAccess, Wiring, wraps_in
 from rootsd.connect.edits import (
     AppendedItems,
@@ -33,7 +32,7 @@ from rootsd.connect.edits import (
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, digest
-from rootsd.connect.servers import BRIDGE, HOOK, STRICT
+from rootsd.connect.servers import BRIDGE, HOOK
 from rootsd.core.errors import RootsdError
 from rootsd.files.private_files import display_path
 from rootsd.settings.client_lock import hold_lock_folder
@@ -77,7 +76,7 @@ class ClientWiring(ClientFiles):
         has_tools = facts.tools is not None and facts.tools.keys in lists
         is_allowed = has_tools or ToolAccess.ALLOW in (now.ours.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
-        there = hook_use(facts.name, adopted) if facts.hook is not None else HookUse.NO
+        there = hook_use(adopted) if facts.hook is not None else HookUse.NO
         uses = (wish.hook, now.ours.hook, there)
         hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
         wraps, agents = {**earlier, **wish.wraps}, {**wish.agents, **now.ours.agents}
@@ -294,12 +293,10 @@ class ClientWiring(ClientFiles):
         if hook is not None and use is not HookUse.NO:
             places = [f"{name}={value}" for name, value in wish.variables.items()]
             front = ["env", *places] if places else []
-            strict = [STRICT] if use is HookUse.STRICT else []
-            words = [*front, wish.rootsd, HOOK, self._client.facts.name, *strict]
-            items = [hook_entry(hook, use, shlex.join(words))]
+            name = self._client.facts.name
+            items = hook_items(name, hook, use, [*front, wish.rootsd, HOOK, name])
             added = [
-                partial(append_items, keys=keys, items=items)
-                for keys in hook_places(self._client.facts.name)
+                partial(append_items, keys=keys, items=those) for keys, those in items.items()
             ]
             tasks.setdefault(self._environment.locate(hook.place), []).extend(added)
         return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]

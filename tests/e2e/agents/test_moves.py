@@ -54,8 +54,8 @@ def branch(name: str) -> Question:
     return Question(Call("git_status", {"repo_path": "."}), f"On branch {name}\n")
 
 
-def round_of_moves(world: AgentWorld, number: int) -> list[Step | Question]:
-    """Return moves of one session in api, with questions after each."""
+def round_of_moves(world: AgentWorld, number: int, times: int) -> list[Step | Question]:
+    """Return moves of one session in api, with questions after each, so many `times`."""
     api, lib = world.parent / "api", world.parent / "lib"
     name = f"fix{number}"
     tree = api / IN_CLAUDE / name
@@ -67,16 +67,31 @@ def round_of_moves(world: AgentWorld, number: int) -> list[Step | Question]:
     def take_folder() -> None:
         (world.home / ".claude" / "settings.json").write_text("{}")
 
+    stages: list[tuple[Step | None, list[Question]]] = [
+        (None, [folder(api), branch("main-of-api")]),
+        (Shell("cd sub && pwd"), [folder(api, lacks=tree), branch("main-of-api")]),
+        (
+            Call("EnterWorktree", {"name": name}),
+            [folder(tree, lacks=api), branch(f"worktree-{name}")],
+        ),
+        (
+            Shell("sleep 4", before=add_folder),
+            [folder(lib, lacks=api), branch(f"worktree-{name}")],
+        ),
+        (
+            Call("ExitWorktree", {"action": "remove"}),
+            [folder(api, lacks=tree), branch("main-of-api")],
+        ),
+        (
+            Shell("sleep 4", before=take_folder),
+            [folder(api, lacks=lib), branch("main-of-api")],
+        ),
+    ]
     return [
-        folder(api), branch("main-of-api"),
-        Shell("cd sub && pwd"), folder(api, lacks=tree), branch("main-of-api"),
-        Call("EnterWorktree", {"name": name}),
-        folder(tree, lacks=api), branch(f"worktree-{name}"),
-        Shell("sleep 4", before=add_folder), folder(lib, lacks=api), branch(f"worktree-{name}"),
-        Call("ExitWorktree", {"action": "remove"}),
-        folder(api, lacks=tree), branch("main-of-api"),
-        Shell("sleep 4", before=take_folder), folder(api, lacks=lib), branch("main-of-api"),
-    ]  # fmt: skip
+        step
+        for move, questions in stages
+        for step in [*([move] if move else []), *questions * times]
+    ]
 
 
 def servers(world: AgentWorld, *, wrapped: bool) -> dict[str, Server]:
@@ -92,9 +107,11 @@ def servers(world: AgentWorld, *, wrapped: bool) -> dict[str, Server]:
     return found
 
 
-def wrong_answers(world: AgentWorld, rounds: int, *, wrapped: bool) -> tuple[int, Sequence[str]]:
-    """Return the number of questions, and what was wrong in the answers."""
-    steps = [step for number in range(rounds) for step in round_of_moves(world, number)]
+def wrong_answers(
+    world: AgentWorld, number: int, times: int, *, wrapped: bool
+) -> tuple[int, Sequence[str]]:
+    """Play one session. Return the number of questions, and what was wrong in the answers."""
+    steps = round_of_moves(world, number, times)
     script = [step.call if isinstance(step, Question) else step for step in steps]
     used = servers(world, wrapped=wrapped)
     model = world.play(ClaudeCode(), script, used, world.parent / "api")
@@ -126,15 +143,20 @@ def prepare(world: AgentWorld) -> None:
 def test_no_server_answers_for_a_tree_where_the_agent_is_not(
     world: AgentWorld, sizes: Sizes
 ) -> None:
+    sessions, times = sizes.pick(test=(1, 1), check=(1, 1), soak=(10, 9))
+    asked, wrong = 0, list[str]()
     with world:
         prepare(world)
-        asked, wrong = wrong_answers(world, sizes.pick(test=1, check=1, soak=84), wrapped=True)
-    assert asked >= 12
+        for number in range(sessions):
+            more, found = wrong_answers(world, number, times, wrapped=True)
+            asked += more
+            wrong += found
+    assert asked == 12 * sessions * times
     assert wrong == [], "\n".join(wrong)
 
 
 def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld) -> None:
     with world:
         prepare(world)
-        _, wrong = wrong_answers(world, 1, wrapped=False)
+        _, wrong = wrong_answers(world, 0, 1, wrapped=False)
     assert len(wrong) >= 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -188,3 +191,15 @@ def test_a_subfolder_that_leads_out_of_its_root_gives_nothing(person: Person) ->
     with in_alpha(person, *SCRIPTED, flags=("--only", "cwd/out")) as client:
         (empty,) = client.call(1, "ask")["paths"]
         assert "no-approved-roots" in empty
+
+
+def test_a_folder_that_a_hook_reports_is_pending_before_any_call(person: Person) -> None:
+    gamma = person.parent / "gamma"
+    event = {"hook_event_name": "DirectoryAdded", "directory": str(gamma), "cwd": "/"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rootsd", "hook", "claude-code"],
+        input=json.dumps(event).encode(), env=person.environment(), check=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.stdout == b""
+    until(lambda: "claude-code" in (note_of(person, "gamma") or ""))

@@ -213,6 +213,16 @@ def test_a_session_in_a_root_does_not_stay_there_while_its_client_is_elsewhere()
     assert "works in /src/docs" in error(harness, 1)
 
 
+def test_a_call_of_another_agent_goes_where_that_agent_works() -> None:
+    harness = started("server", "{root}")
+    harness.open("/src/api")
+    harness.notes["toolu_1"] = b"/src/web"
+    harness.client(call(1, _meta={"claudecode/toolUseId": "toolu_1"}))
+    harness.open("/src/api")
+    assert harness.another().words == ("server", "/src/web")
+    assert harness.moves == [("/src/web", "/src/api")]
+
+
 def asked_2026(harness: SessionHarness, id_: int) -> str:
     """Return the state of the question that a call of 2026-07-28 gets first."""
     harness.client(call_2026(id_, roots=True))

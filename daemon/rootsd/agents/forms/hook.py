@@ -21,6 +21,7 @@ class HookDialect:
       Without a path, they search the working directory.
     * `patchers`: tools whose input is a patch with paths in it, and the key of the patch.
     * `asks`: the decision with which it asks the person, if it has one.
+    * `moves`: the events that say where the agent works, each with a pattern of tools, or "".
     * `can_be_strict`: whether the agent can refuse calls whose hook fails.
     """
 
@@ -37,6 +38,7 @@ class HookDialect:
         searchers: Mapping[str, str] | None = None,
         patchers: Mapping[str, str] | None = None,
         asks: str = "",
+        moves: Mapping[str, str] | None = None,
         can_be_strict: bool = False,
     ) -> None:
         self.events = events
@@ -49,6 +51,7 @@ class HookDialect:
         self.searchers = searchers or {}
         self.patchers = patchers or {}
         self.asks = asks
+        self.moves = moves or {}
         self.can_be_strict = can_be_strict
 
     def opens_files(self, tool: str) -> bool:

@@ -77,6 +77,7 @@ def hook() -> forms.hook.HookDialect:
         },
         searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
         asks="ask",
+        moves={"PreToolUse": "mcp__.*", "DirectoryAdded": ""},
         can_be_strict=True,
     )
 

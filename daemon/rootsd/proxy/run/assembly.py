@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
+from rootsd.places import call_places
 from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.command import ServerCommand, server_name
@@ -122,7 +124,10 @@ def _parts(
     gate = ReadinessGate(profiles.load(), profiles.save)
     restart_policy = RestartPolicy(command)
     signer = StateSigner(os.urandom(_KEY_BYTES))
-    place = SessionPlace(provider, out, _working_directory()) if options.follows else None
+    take_note = partial(call_places.take_note, find_runtime_dir().path)
+    place = None
+    if options.follows:
+        place = SessionPlace(provider, out, _working_directory(), take_note)
     session = RunSession(provider, restart_policy, gate, out, signer, place)
     greeting = Hello(client=options.name or server_name(options.words), scope=scope)
     return _Parts(out, restart_policy, session, greeting)

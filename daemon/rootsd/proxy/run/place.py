@@ -19,6 +19,7 @@ open. If the client says so first, the session has not moved, and stays where it
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import Enum, auto
 
 from rootsd.core.errors import RootsdError
@@ -29,6 +30,7 @@ from rootsd.proxy.run.roots import NamedFolders, RootsProvider
 from rootsd.wire.hello import MoveResult, WorkFolders
 
 Folders = tuple[bytes, ...]
+TakeNote = Callable[[str], bytes | None]
 
 _DAEMON_S = 10.0
 """How long the daemon may take to look at a new place, which it may have to scan."""
@@ -52,9 +54,16 @@ class Standing(Enum):
 
 
 class SessionPlace:
-    """The folders of one session. `start` is its first working directory, or None."""
+    """The folders of one session. `start` is its first working directory, or None.
 
-    def __init__(self, provider: RootsProvider, out: Outbox, start: bytes | None) -> None:
+    `take_note` returns the folder of the agent that makes the call with this id, if its hook says
+    that it is another agent than the main one.
+    """
+
+    def __init__(
+        self, provider: RootsProvider, out: Outbox, start: bytes | None, take_note: TakeNote
+    ) -> None:
+        self.take_note = take_note
         self.has_moved = False
         """Whether the place is another one since the last `take_move`."""
         self.working_directory = start
@@ -87,10 +96,13 @@ class SessionPlace:
             else:
                 self.moved(_SILENT)
 
-    def look(self, after: int, now: float, *, is_idle: bool) -> Standing | RootsdError:
+    def look(
+        self, after: int, agent: Folders, now: float, *, is_idle: bool
+    ) -> Standing | RootsdError:
         """Return whether a call may go on, or why it must not.
 
-        It came after the question `after` to the client. `is_idle`: no call is in flight.
+        It came after the question `after` to the client. `agent` has the folder of an agent that
+        may be elsewhere than the session. `is_idle`: no call is in flight.
         """
         if self._provider.heard <= after:
             self._provider.ask_client_again(now)
@@ -98,11 +110,18 @@ class SessionPlace:
         told, first = self._provider.statement, self._provider.first_statement
         if self._first is None and first is not None:
             self._begin(first)
-        return told if isinstance(told, RootsdError) else self._go(told, now, is_idle=is_idle)
+        if isinstance(told, RootsdError):
+            return told
+        return self._go((*agent, *told), now, is_idle=is_idle)
 
-    def look_at(self, told: NamedFolders, now: float, *, is_idle: bool) -> Standing | RootsdError:
-        """Return the same for a call that names the folders of its session itself."""
-        return self._go(self._provider.real_folders(told), now, is_idle=is_idle)
+    def look_at(
+        self, told: NamedFolders, agent: Folders, now: float, *, is_idle: bool
+    ) -> Standing | RootsdError:
+        """Return the same for a call that came with the folders of its session."""
+        folders = self._provider.real_folders(told)
+        if self._first is None:
+            self._begin(folders)
+        return self._go((*agent, *folders), now, is_idle=is_idle)
 
     def look_in_sandbox(
         self, told: NamedFolders, now: float, *, is_idle: bool
@@ -122,6 +141,7 @@ class SessionPlace:
             self._begin(folders)
         if not folders:
             return _NOWHERE if self._first else Standing.HERE
+        folders = tuple(dict.fromkeys(folders))
         if folders == self._folders:
             return self._verdict(folders)
         if is_idle:

@@ -33,7 +33,7 @@ from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.place import SessionPlace, Standing
+from rootsd.proxy.run.place import Folders, SessionPlace, Standing
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
@@ -108,13 +108,15 @@ class _Action(Enum):
 class _Queued(NamedTuple):
     """A line of the client that waits. It came after the question `after_question` to the client.
 
-    `told` are the folders of the session that the client sent with the line, or None.
+    `told` are the folders of the session that the client sent with the line, or None. `agent` has
+    the folder of another agent than the main one, if that makes the call.
     """
 
     line: bytes
     message: ParsedLine
     after_question: int
     told: NamedFolders | None
+    agent: Folders
 
 
 class _ServerState(Enum):
@@ -214,7 +216,17 @@ class RunSession(RelayedSession):
                 told = parse_client_roots(answer)
                 line = input_required.without_place(line.decode()).encode()
                 message = parse_strict(line)
-        return _Queued(line, message, self._provider.asked, told)
+        agent = () if self._place is None else self._agent_folder(self._place, message)
+        return _Queued(line, message, self._provider.asked, told, agent)
+
+    def _agent_folder(self, place: SessionPlace, message: ParsedLine) -> Folders:
+        """Return the folder of the agent that makes a call, if it may be elsewhere."""
+        match message:
+            case Request(_, "tools/call", {"_meta": {"claudecode/toolUseId": str() as call}}):
+                folder = place.take_note(call)
+                return () if folder is None else self._provider.real_folders(((folder,),))
+            case _:
+                return ()
 
     def from_server(self, line: bytes, now: float) -> None:
         """Take a line of the server, without its newline."""
@@ -457,12 +469,12 @@ class RunSession(RelayedSession):
             return Standing.HERE
         is_idle = next(self._router.in_flight(), None) is None
         if queued.told is not None:
-            return place.look_at(queued.told, now, is_idle=is_idle)
+            return place.look_at(queued.told, queued.agent, now, is_idle=is_idle)
         if (sandbox := codex.folders_of(queued.message)) is not None:
             return place.look_in_sandbox(sandbox, now, is_idle=is_idle)
         if not self._router.may_ask_client or _is_2026(queued.message):
             return Standing.HERE
-        return place.look(queued.after_question, now, is_idle=is_idle)
+        return place.look(queued.after_question, queued.agent, now, is_idle=is_idle)
 
     def _action_for_call(self, now: float) -> _Action | RootsdError:
         """Return what to do with a call, which may need another server first."""
