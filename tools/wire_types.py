@@ -26,7 +26,7 @@ from rootsd.core.access import Access
 from rootsd.core.decide import VerdictReason
 from rootsd.core.doctor import Severity
 from rootsd.core.errors import ErrorCode
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.known_programs import ProgramUse
 from rootsd.core.model import (
     ActorKind,

@@ -14,7 +14,7 @@ from rootsd.config.parent_paths import canonical_path
 from rootsd.config.schema import ApprovalTable, SessionsTable
 from rootsd.config.validation import MAX_PROBLEMS
 from rootsd.core.errors import BadConfig, ErrorCode
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.wall import ProtectionPolicy, RevokePolicy, WallSettings

@@ -14,7 +14,7 @@ import pytest
 from rootsd.control.guarded_connection import GuardedConnection
 from rootsd.control.references import ReferenceResolver
 from rootsd.control.routes import RequestContext
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.plan import plan
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb

@@ -19,7 +19,7 @@ from rootsd.control.routes import GuardedCommand
 from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb, SettingChange
 from rootsd.core.encoding import AllowedPrograms
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import ActorKind
 from rootsd.core.processes import (
     Lineage,

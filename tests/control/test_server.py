@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rootsd.control.dispatch import all_routes
 from rootsd.control.routes import COMMAND_TEXT_LIMIT
 from rootsd.control.server import ControlServer
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Verdict
 from rootsd.net.unix_socket import Peer
 from rootsd.wire.daemon import (

@@ -12,7 +12,6 @@ from rootsd.agents.guarded import guarded_agents
 from rootsd.core.agents import Agent
 from rootsd.core.guard import (
     Caller,
-    Guard,
     GuardAction,
     GuardDecision,
     McpHosts,
@@ -20,6 +19,7 @@ from rootsd.core.guard import (
     describe_caller,
     mcp_hosts_in,
 )
+from rootsd.core.guard_setting import Guard
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
 from rootsd.core.recognition import agents_of
 from support.counted_calls import count_calls

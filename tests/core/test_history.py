@@ -21,7 +21,7 @@ from rootsd.core.changes import (
     SettingChange,
 )
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import (
     CHAIN_START,
     BrokenChain,

@@ -9,7 +9,8 @@ import pytest
 
 from rootsd.agents.guarded import guarded_agents
 from rootsd.core import recognition
-from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, McpHosts, check_caller
+from rootsd.core.guard import Caller, GuardAction, GuardDecision, McpHosts, check_caller
+from rootsd.core.guard_setting import Guard
 from rootsd.core.known_programs import INTERPRETERS, KNOWN_PROGRAMS, KNOWN_SCRIPTS, ProgramUse
 from rootsd.core.processes import Lineage, Process, ProgramSight
 from rootsd.core.recognition import allow_command, allowance, uses_of

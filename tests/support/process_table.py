@@ -11,7 +11,7 @@ from rootsd.control.guard import CommandGuard
 from rootsd.control.process_view import ProcessView
 from rootsd.core.changes import AuditRecord, ChangeVerb
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
 from rootsd.helper.processes import ProcessReport
 from rootsd.processes.process_exit import ProcessHandle

@@ -18,7 +18,6 @@ from rootsd.cli import help_text
 from rootsd.cli.answers import error_handler
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import global_options, write_examples
-from rootsd.cli.options.usage_errors import explained
 from rootsd.cli.text.help_format import ThemedContext
 from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import SECTIONS, load_command, verb_table
@@ -120,9 +119,9 @@ class RootGroup(click.Group):
 
 @click.pass_context
 def _run_status_by_default(ctx: click.Context) -> int | None:
-    status = root.get_command(ctx, "status")
-    if ctx.invoked_subcommand is not None or status is None:
+    if ctx.invoked_subcommand is not None:
         return None
+    status = load_command("status")
     result: int | None = ctx.invoke(status)
     return result
 
@@ -180,6 +179,8 @@ def _run(invocation: Invocation, arguments: list[str]) -> int:
             print_news(invocation)
             return status if isinstance(status, int) else 0
     except click.ClickException as error:
+        from rootsd.cli.options.usage_errors import explained
+
         raise explained(error, invocation.command) from error
     except click.exceptions.Exit as end:
         return end.exit_code

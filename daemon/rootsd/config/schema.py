@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from msgspec import Meta, Struct, defstruct, field
 
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import DEFAULT_DEPTH, MountPolicy, NestedPolicy
 from rootsd.core.record import field_docs
 from rootsd.core.wall import PROGRAM_PATTERN, WallSettings

@@ -21,7 +21,8 @@ from rootsd.core.agents import Agent, markers_of
 from rootsd.core.changes import AuditRecord, ChangeVerb, SettingChange
 from rootsd.core.encoding import AllowedPrograms
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, check_caller
+from rootsd.core.guard import Caller, GuardAction, GuardDecision, check_caller
+from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.processes import LineageCompleteness, Process

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from rootsd.control.guard import REMEDY, CommandGuard
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.errors import CallerRefused, RootsdError
-from rootsd.core.guard import Caller, Guard, GuardAction, GuardDecision, describe_caller
+from rootsd.core.guard import Caller, GuardAction, GuardDecision, describe_caller
+from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_text
 from rootsd.core.model import Actor, ActorKind
 from rootsd.processes.process_exit import ProcessHandle

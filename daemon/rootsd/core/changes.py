@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rootsd.core.encoding import AllowedPrograms, FocusRecord
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
 

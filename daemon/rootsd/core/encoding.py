@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, Identity, Project, ProjectKind, Ruling
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.record import BadRecord, Codec, Forms, checked_text, of_type

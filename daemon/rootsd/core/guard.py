@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from itertools import product
 
 from msgspec import Struct, field
 
 from rootsd.core.agents import Agent
+from rootsd.core.guard_setting import Guard
 from rootsd.core.known_programs import ProgramUse
 from rootsd.core.labels import safe_label
 from rootsd.core.processes import (
@@ -42,17 +43,6 @@ from rootsd.core.recognition import (
     names_of,
     uses_of,
 )
-
-
-class Guard(StrEnum):
-    """Which callers may decide."""
-
-    AGENTS = "agents"
-    """Callers that no agent started, as far as the facts show."""
-    TERMINAL = "terminal"
-    """The same callers, but only if a person types the word that the guard shows on a terminal."""
-    OFF = "off"
-    """Every process with this user id."""
 
 
 class GuardAction(Enum):

@@ -44,7 +44,7 @@ from rootsd.core.encoding import (
     from_ns,
     to_ns,
 )
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import (
     UNDECIDED,
     Actor,

@@ -39,7 +39,7 @@ from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.errors import RootsdError
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, Focus, LapseReason
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.policy import MachinePolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NotRequired, TypedDict
 
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.wire.decisions import ApplyMode, ConfirmationItem
 from rootsd.wire.error_facts import ErrorFacts
 from rootsd.wire.projects import ProjectItem

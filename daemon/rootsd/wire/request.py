@@ -41,11 +41,13 @@ class EmptyResult(TypedDict):
 class ControlRequest(Struct, frozen=True):
     """The base class of all requests.
 
-    `method` is the name on the wire, and `result` is the type of a successful answer.
+    `method` is the name on the wire, and `result` is the type of a successful answer. If the
+    request `is_endless`, the answer may take any time.
     """
 
     method: ClassVar[str]
     result: ClassVar[type]
+    is_endless: ClassVar[bool] = False
 
 
 def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:

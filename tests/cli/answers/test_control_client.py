@@ -11,7 +11,7 @@ import pytest
 from rootsd.cli.answers import control_client
 from rootsd.cli.text import terminal
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest, StatusQuery
 from rootsd.wire.guard import SetGuardRequest
 from rootsd.wire.projects import CheckQuery

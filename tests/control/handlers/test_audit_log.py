@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rootsd.control.handlers.audit_log import log_items
 from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange, RuleChange, SettingChange
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.paths import text_of

@@ -6,7 +6,8 @@ import pytest
 
 from rootsd.control.routes import RequestContext
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Caller, Guard
+from rootsd.core.guard import Caller
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.processes import Lineage
 from rootsd.wire.daemon import StatusQuery

@@ -12,7 +12,7 @@ from rootsd.control.routes import RequestContext
 from rootsd.core.access import Access
 from rootsd.core.changes import AuditNote, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo, IdentityChanged, RootsdError
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import (
     Actor,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.record import BadRecord
 from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import opening

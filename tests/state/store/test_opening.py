@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rootsd.core.changes import Change, ChangeVerb, SettingChange
 from rootsd.core.errors import Busy
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import CHAIN_START, HistoryState
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.files.private_files import NotPrivate

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rootsd.core.changes import AuditNote, AuditRecord, ChangeVerb, ProjectChange, SettingChange
 from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import RootsdError
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Verdict
 from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import anchors as anchor_module

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.changes import AuditRecord, Change, ChangeVerb, SettingChange
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import HistoryEvent
 from rootsd.core.model import Verdict
 from rootsd.state.store.backup import UPGRADE_PREFIX, list_backups

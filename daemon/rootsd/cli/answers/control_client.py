@@ -7,19 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from rootsd.cli.text import terminal
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.link import rpc
-from rootsd.wire.daemon import ScanProgressItem, ScanRequest
-from rootsd.wire.guard import CHALLENGE_ANSWER
 from rootsd.wire.request import ControlRequest, encode_request
 
-# Seconds between two lines from the daemon. A scan has no limit.
+if TYPE_CHECKING:
+    from rootsd.wire.daemon import ScanProgressItem
+
+# Seconds between two lines from the daemon.
 RESPONSE_TIMEOUT_S = 60.0
 
-ProgressCallback = Callable[[ScanProgressItem], None]
+ProgressCallback = Callable[["ScanProgressItem"], None]
 
 
 class PromptPolicy(Enum):
@@ -41,12 +41,15 @@ def call(
     """
     method, params = encode_request(request)
     with rpc.connect_control() as channel:
-        channel.settimeout(None if isinstance(request, ScanRequest) else RESPONSE_TIMEOUT_S)
+        channel.settimeout(None if request.is_endless else RESPONSE_TIMEOUT_S)
         try:
             return rpc.ask(channel, method, params, _progress_handler(on_progress))
         except rpc.DaemonError as error:
             if error.challenge is None or prompt_policy is PromptPolicy.FORBIDDEN:
                 raise
+            from rootsd.cli.text import terminal
+            from rootsd.wire.guard import CHALLENGE_ANSWER
+
             typed = terminal.typed_word()
             if typed is None:
                 raise

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from pathlib import Path
-from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.text.better_command import about_glob, better_commands
 from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.files.private_files import make_folder
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 BUG_LOG = b"bugs.log"
 
@@ -30,6 +29,8 @@ def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) ->
         status = action()
         sys.stdout.flush()
     except RootsdError as failure:
+        from rootsd.cli.text.better_command import about_glob, better_commands
+
         error = about_glob(invocation.words, failure)
         invocation.output.error(error, better_commands(invocation.words, error))
         return exit_of(error.code)
@@ -48,6 +49,8 @@ def report_bug(
 
     If the file cannot be written, print the traceback on stderr.
     """
+    import traceback
+
     report = "".join(traceback.format_exception(kind, bug, where))
     if invocation.flags.verbose:
         sys.stderr.write(report)
@@ -62,6 +65,10 @@ def report_bug(
 
 def _append_to_bug_log(invocation: Invocation, report: str) -> str:
     """Append the traceback to the bug log, which only this user can read; return its path."""
+    from pathlib import Path
+
+    from rootsd.files.private_files import make_folder
+
     folder = invocation.places.log
     make_folder(Path(os.fsdecode(folder)))
     file = os.path.join(folder, BUG_LOG)

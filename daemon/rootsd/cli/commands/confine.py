@@ -73,7 +73,13 @@ class KeptNamesOutput(TypedDict):
     shell_complete=completion.scopes,
     help="also show these roots, and name them to an agent by its own option",
 )
-@click.option("--tag", multiple=True, metavar="TAG", help="the same for the roots with this tag")
+@click.option(
+    "--tag",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=completion.tags,
+    help="the same for the roots with this tag",
+)
 @wall_options
 @click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")

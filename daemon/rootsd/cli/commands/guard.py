@@ -13,7 +13,7 @@ from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult, Output
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (

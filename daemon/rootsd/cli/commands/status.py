@@ -23,7 +23,7 @@ from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.phrases import age, pluralize, shown_path
 from rootsd.cli.text.render import CommandResult
 from rootsd.cli.text.theme import Tone
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import exact_path, first_of, safe_label, safe_text
 from rootsd.wire.daemon import StatusQuery, StatusResult
 

@@ -13,12 +13,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from rootsd.agents import files_with
 from rootsd.cli.options.remote import is_remote
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.daemon import StatusQuery
-from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import ControlRequest, encode_request
 
@@ -121,6 +118,8 @@ def parents(context: click.Context, param: click.Parameter, typed: str) -> list[
     del param
     if is_remote(context):
         return []
+    from rootsd.wire.daemon import StatusQuery
+
     watched = _query(StatusQuery()).get("parents", ())
     paths = [str(parent["path"]) for parent in watched]
     fitting = [path for path in paths if path.startswith(typed) and _PLAIN.fullmatch(path[1:])]
@@ -130,6 +129,8 @@ def parents(context: click.Context, param: click.Parameter, typed: str) -> list[
 def rules(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the numbers of rules, with verdict and pattern as explanation."""
     del context, param
+    from rootsd.wire.decisions import RulesQuery
+
     return [
         CompletionItem(str(rule["number"]), help=f"{rule['verdict']} {rule['pattern'] or ''}")
         for rule in _query(RulesQuery()).get("items", ())
@@ -140,6 +141,8 @@ def rules(context: click.Context, param: click.Parameter, typed: str) -> list[Co
 def agents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the programs of agents that have a profile behind the wall."""
     del context, param
+    from rootsd.agents import files_with
+
     found = sorted((agent.PROGRAMS[0], agent.LABEL) for agent in files_with("state"))
     return [CompletionItem(name, help=label) for name, label in found if name.startswith(typed)]
 

@@ -193,7 +193,8 @@ def _admit_without_daemon(invocation: Invocation) -> None:
     from rootsd.agents.guarded import guarded_agents
     from rootsd.config.configuration import read_config
     from rootsd.core.agents import markers_of
-    from rootsd.core.guard import Caller, Guard, GuardAction, McpHosts, check_caller
+    from rootsd.core.guard import Caller, GuardAction, McpHosts, check_caller
+    from rootsd.core.guard_setting import Guard
     from rootsd.processes.process_tree import lineages
 
     approval = read_config(invocation.places.config_file).approval

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from rootsd.core.timestamps import rfc3339
-from rootsd.wire.decisions import MAX_APPROVAL_S
 
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _DURATION = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)
@@ -30,6 +29,8 @@ class Duration(click.ParamType[int]):
         seconds = _seconds(value)
         if seconds is None:
             self.fail(f"{value!r} is not a duration such as 8h, 90m, 1h30m, or 2d", param, ctx)
+        from rootsd.wire.decisions import MAX_APPROVAL_S
+
         if not 0 < seconds <= MAX_APPROVAL_S:
             self.fail(f"{value!r} is not between one second and ten years", param, ctx)
         return seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,6 +33,7 @@ def page(text: str, configured: str) -> bool:
     command = configured or os.environ.get("PAGER", "").strip() or _USUAL
     if command == OFF:
         return False
+    import signal
     import subprocess
 
     try:

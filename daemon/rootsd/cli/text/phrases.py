@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

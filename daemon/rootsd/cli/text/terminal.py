@@ -16,13 +16,16 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.render import Flags
 from rootsd.core.labels import safe_label
-from rootsd.wire.daemon import ScanProgressItem
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rootsd.wire.daemon import ScanProgressItem
 
 _TERMINAL = "/dev/tty"
 

@@ -17,7 +17,7 @@ from rootsd.control.routes import (
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import (
     GUARD_SUBJECT,
     HistoryEvent,

@@ -22,7 +22,7 @@ from rootsd.control.routes import (
 from rootsd.control.services import ControlServices, Handlers
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
 from rootsd.wire.decisions import ApplyMode

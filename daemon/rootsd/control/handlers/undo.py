@@ -26,7 +26,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.errors import CannotUndo, OrderRefused, UnknownRule
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import (
     FOCUS_SUBJECT,
     PROGRAMS_SUBJECT,

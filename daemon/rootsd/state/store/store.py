@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from rootsd.core.changes import AuditRecord, Change, ProjectChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
-from rootsd.core.guard import Guard
+from rootsd.core.guard_setting import Guard
 from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Rule
