@@ -12,15 +12,13 @@ A, B = "/p/a b", "/p/b"
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (("claude", "-p", "x"), ("claude", f"--add-dir={A}", f"--add-dir={B}", "-p", "x")),
-        (("/opt/bin/claude",), ("/opt/bin/claude", f"--add-dir={A}", f"--add-dir={B}")),
-        (("vibe", "x"), ("vibe", f"--add-dir={A}", f"--add-dir={B}", "x")),
-        (("codex", "x"), ("codex", f"--add-dir={A}", f"--add-dir={B}", "x")),
-        (("codex", "exec", "x"), ("codex", "exec", f"--add-dir={A}", f"--add-dir={B}", "x")),
+        (("claude", "-p", "x"), ("claude", "-p", "x", f"--add-dir={A}", f"--add-dir={B}")),
+        (("/bin/codex", "exec"), ("/bin/codex", "exec", f"--add-dir={A}", f"--add-dir={B}")),
         (
-            ("gemini", "--", "--add-dir"),
+            ("gemini", "-i", "--", "--add-dir"),
             (
                 "gemini",
+                "-i",
                 f"--include-directories={A}",
                 f"--include-directories={B}",
                 "--",
@@ -29,11 +27,11 @@ A, B = "/p/a b", "/p/b"
         ),
         (
             ("npx", "-y", "@openai/codex@0.171.0", "x"),
-            ("npx", "-y", "@openai/codex@0.171.0", f"--add-dir={A}", f"--add-dir={B}", "x"),
+            ("npx", "-y", "@openai/codex@0.171.0", "x", f"--add-dir={A}", f"--add-dir={B}"),
         ),
     ],
 )
-def test_each_folder_comes_before_the_words_of_the_agent(
+def test_each_folder_comes_behind_the_words_of_the_agent(
     typed: tuple[str, ...], told: tuple[str, ...]
 ) -> None:
     assert with_folders(typed, [A, B]) == told

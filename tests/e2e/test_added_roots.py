@@ -46,7 +46,7 @@ def world(person: Person) -> World:
 
 def test_an_agent_sees_added_roots_and_is_told_about_them(world: World) -> None:
     printed, said = world.confine("--add", "web,lib", program=world.agent)
-    assert printed == [f"--add-dir={world.web}", "hello", "api", "web"]
+    assert printed == ["hello", f"--add-dir={world.web}", "api", "web"]
     assert "lib is no root now, so it is closed; try: rootsd approve lib" in said
     printed, _ = world.confine(program=world.agent)  # the control
     assert printed == ["hello", "api"]
@@ -55,7 +55,7 @@ def test_an_agent_sees_added_roots_and_is_told_about_them(world: World) -> None:
 def test_roots_with_a_tag_are_added(world: World) -> None:
     world.person.run("tag", "web", "work")
     printed, _ = world.confine("--tag", "work", program=world.agent)
-    assert printed == [f"--add-dir={world.web}", "hello", "api", "web"]
+    assert printed == ["hello", f"--add-dir={world.web}", "api", "web"]
 
 
 def test_a_program_without_an_option_for_folders_gets_the_wall_alone(world: World) -> None:

@@ -13,8 +13,7 @@ the first line:
   show` names them. `OBEYS`: all that it takes from a project as settings, commands, or
   instructions. This is read-only behind the wall.
 * `ACP`: the command that runs it for an editor (Agent Client Protocol).
-* `FOLDER_FLAG`: its flag for one more folder of a session. `FOLDER_VERBS`: its subcommands that
-  take the flag themselves.
+* `FOLDER_FLAG`: its flag for one more folder of a session.
 * `state()`: what it needs behind the wall.
 * `clients()`: its configuration files, and our entry there (`rootsd connect`).
 * `access()`: the format of its access lists (`rootsd sync`).

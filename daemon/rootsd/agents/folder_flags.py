@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rootsd.agents import with_program
-from rootsd.core.launchers import launched_program, launched_word
+from rootsd.core.launchers import launched_program
 
 
 def with_folders(words: Sequence[str], folders: Iterable[str]) -> tuple[str, ...] | None:
     """Return the command of an agent with each folder, or None if it has no flag for that.
 
-    The flags come before the agent's own words. They have the value after `=`, so that an agent
-    that takes several values takes none of the words behind.
+    The flags come last, but before `--`. Some agents take every word behind as one more folder.
     """
     program = launched_program(words)
     agent = with_program(program, "FOLDER_FLAG")
     if agent is None or (program,) == getattr(agent, "ACP", ()):  # an adapter of another agent
         return None
-    at = launched_word(words) + 1
-    if words[at : at + 1] and words[at] in getattr(agent, "FOLDER_VERBS", ()):
-        at += 1
+    at = words.index("--") if "--" in words else len(words)
     flags = (f"{agent.FOLDER_FLAG}={folder}" for folder in folders)
     return (*words[:at], *flags, *words[at:])

@@ -19,7 +19,7 @@ MARKERS = (
 SOURCE = "run, 0.169.0; CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED by its source"
 RUNS = (".codex/config.toml",)
 ACP = ("codex-acp",)
-FOLDER_FLAG, FOLDER_VERBS = "--add-dir", ("exec", "e")
+FOLDER_FLAG = "--add-dir"
 OBEYS = (".codex",)
 
 
