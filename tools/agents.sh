@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, "tests")
 from support.agent_programs import installed
 
-for packages in ("five", "qwen", "cline", *(["pi"] if "--sizes=soak" in sys.argv else [])):
+for packages in ("five", "qwen", "cline", "acp", *(["pi"] if "--sizes=soak" in sys.argv else [])):
     installed(packages)
 INSTALL
 

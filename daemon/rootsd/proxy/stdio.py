@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STDIN, STDOUT, STDERR = 0, 1, 2
-_CHUNK = 64 * 1024
+_CHUNK = 256 * 1024
 
 
 class LossyErrors(io.TextIOBase):

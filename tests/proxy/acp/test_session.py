@@ -229,6 +229,39 @@ def test_everything_else_passes_byte_for_byte(relay: AcpRelay, line: bytes) -> N
     assert bytes(relay.out.to_server) == bytes(relay.out.to_client) == line + b"\n"
 
 
+LONG = {
+    "jsonrpc": "2.0",
+    "method": "session/update",
+    "params": {"sessionId": "s", "text": "é\n" * 50_000},
+}
+TRICKS = [
+    '"method": "fs/write_text_file"',
+    '"Method": "fs/write_text_file"',
+    r'"m\u0065thod": "fs/write_text_file"',
+]
+
+
+def test_long_messages_pass_unread_but_with_their_answers(relay: AcpRelay) -> None:
+    prompt = {**LONG, "id": 7, "method": "session/prompt"}
+    for form in ({"ensure_ascii": False}, {"ensure_ascii": False, "separators": (",", ":")}):
+        line = json.dumps({"jsonrpc": "2.0", "id": 7, **prompt}, **form).encode()
+        assert messages.long_call(line) is not None
+        assert relay.client_sends(line) == [prompt]
+        assert relay.session.pending_responses == 1
+        relay.agent_sends({"jsonrpc": "2.0", "id": 7, "result": {}})
+        assert relay.session.pending_responses == 0
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_long_message_with_a_second_method_is_read(relay: AcpRelay, trick: str) -> None:
+    line = json.dumps(LONG, ensure_ascii=False)
+    assert messages.long_call(line.encode()) is not None
+    path = '"id": 9, "params": {"path": "/etc/passwd"}'
+    passed = relay.agent_sends(f"{line[:-1]}, {trick}, {path}}}".encode())
+    assert "fs/write_text_file" not in json.dumps(passed)
+    assert messages.long_call(line.encode().replace("é".encode(), b"\xe9")) is None
+
+
 @pytest.mark.parametrize(
     "line",
     [

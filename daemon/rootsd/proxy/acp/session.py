@@ -35,6 +35,7 @@ from rootsd.wire.jsonrpc import (
     ErrorResponse,
     Id,
     Malformed,
+    Message,
     Notification,
     Request,
     Response,
@@ -45,6 +46,7 @@ from rootsd.wire.roots_subscription import RootsUpdate
 
 _BATCH = ErrorResponse(None, INVALID_REQUEST, "ACP has no batches")
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES} bytes"
+ParsedLine = Message | Batch | Malformed
 _CLIENT_SERVES = ("fs/", "terminal/")
 
 
@@ -120,7 +122,9 @@ class AcpSession(RelayedSession):
         """Take a line of the client, without its newline."""
         if not line.strip():
             return
-        line, message = parse_repaired(line)
+        message: ParsedLine | None = messages.long_call(line)
+        if message is None:
+            line, message = parse_repaired(line)
         match message:
             case Request():
                 try:
@@ -138,13 +142,16 @@ class AcpSession(RelayedSession):
                 return
             case _:
                 pass
-        self._out.to_server += line + b"\n"
+        self._out.to_server += line
+        self._out.to_server += b"\n"
 
     def from_server(self, line: bytes, now: float) -> None:  # noqa: ARG002
         """Take a line of the agent, without its newline."""
         if not line.strip():
             return
-        line, message = parse_repaired(line)
+        message: ParsedLine | None = messages.long_call(line)
+        if message is None:
+            line, message = parse_repaired(line)
         if isinstance(message, Batch | Malformed):
             if (
                 isinstance(message, Malformed)
@@ -168,7 +175,8 @@ class AcpSession(RelayedSession):
                 line = self._response(line, message)
             case _:
                 pass
-        self._out.to_client += line + b"\n"
+        self._out.to_client += line
+        self._out.to_client += b"\n"
 
     # The client's requests
 

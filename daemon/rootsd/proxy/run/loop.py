@@ -213,6 +213,7 @@ class RunProxy:
         Raises ServerStartFailed and other RootsdErrors. The client has got them then.
         """
         self._install_signal_handlers()
+        enlarge_pipe(STDIN)
         enlarge_pipe(STDOUT)
         try:
             if not self._needs_roots:
