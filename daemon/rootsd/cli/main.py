@@ -58,7 +58,7 @@ def print_news(invocation: Invocation) -> None:
 
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
 
-SUMMARY = "Find project folders, decide about each once, publish approved ones to MCP clients."
+SUMMARY = "Keep one list of approved project folders, and give it to every MCP client and server."
 _EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in help_text.EXAMPLES.items())
 
 

@@ -15,7 +15,7 @@ def test_the_help_explains_the_placeholders(shell: Shell) -> None:
         "{root:NAME}",
         "--client-roots",
         "--advisory-access",
-        "can only limit",
+        "never add",
     ):
         assert words in done.out
     assert "rootsd run -- npx" in done.out

@@ -130,28 +130,30 @@ def command(
 ) -> int:
     """Publish projects to MCP clients, from now on.
 
-    REF is a name, an id, a path, or a glob. The path of an unknown folder proposes and approves it
-    in one step. The approval holds for the directory that is there now. To add a project to the
-    running sessions, approve it again by its name.
+    REF is a name, an id, a path, or a glob. A path may also name a folder that rootsd does not
+    know yet. The approval holds for the folder that is there now: if another one takes its place,
+    that one is pending. If a running session lacks an approved project, approve it again by name.
 
-    If this publishes more than one project, approve lists them with their risks and secrets, and
-    asks for a key. A folder that holds other projects counts as all of them: --under PATH approves
-    these one by one instead. Without a terminal, approve then needs --yes.
+    If you approve more than one project, approve lists them with their risks and secrets, and asks
+    for a key. A folder publishes everything inside it, so its nested projects count, too. To
+    decide about them one by one, use --under PATH. Without a terminal, approve needs --yes.
 
-    Worktrees that git adds later are published with their main checkout, and so are those inside
-    it. For other existing worktrees, a key confirms the list. Without a terminal, they stay
-    pending unless you use --worktrees and --yes. --lapsed leaves out a folder that has another
-    origin now.
+    A worktree that git adds later is published with its main checkout. If there are worktrees
+    already, approve asks about those outside the checkout. Without a terminal, they stay pending
+    unless you use --worktrees and --yes.
 
-    A linked worktree or a submodule uses the Git directory of another checkout. If that one is
-    pending, git works behind the wall only if the approval includes it: by a key or --shared-git.
+    A linked worktree or a submodule uses the Git directory of another checkout. If that checkout
+    is pending, git fails behind the wall, unless you include its Git directory: approve asks for a
+    key, or use --shared-git.
 
-    A project that is incomplete, as after an interrupted clone, is approved only by its name: by a
-    key after a warning, or --incomplete. approve refuses it while a program still works on it.
+    To approve an incomplete project, such as an interrupted clone, name it: approve warns you and
+    asks for a key, or use --incomplete. While a program still works on it, approve refuses.
 
-    If a running session has requested the folder, the approval answers that request. It is then
+    If a running session has requested the folder, the approval answers that request: it is
     read-only, for that session alone, and ends with it. Use --write or --always to grant more. If
     several sessions have requested it, approve asks which one gets it.
+
+    --lapsed leaves out a folder whose origin has changed since its approval.
     """
     is_broad, lapsed = flags["everything"] or under is not None, flags["lapsed"]
     _check_selection(refs, name, is_open_ended=is_broad or (lapsed and not refs))

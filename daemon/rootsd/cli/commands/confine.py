@@ -1,4 +1,4 @@
-"""`rootsd confine`: run a program that reaches little but approved roots.
+"""`rootsd confine`: run a program that sees only approved roots and tools.
 
 This is only the help, and `--clean`. `rootsd.__main__` starts the rest itself without click.
 """
@@ -71,7 +71,7 @@ class KeptNamesOutput(TypedDict):
     multiple=True,
     metavar="NAME,...",
     shell_complete=completion.scopes,
-    help="also show these roots, and name them to an agent by its own option",
+    help="also show these roots, and tell an agent about them by its own option",
 )
 @click.option(
     "--tag",
@@ -107,25 +107,25 @@ def command(
 
     Of your other files, it sees only tools and settings without secrets. The kernel enforces this
     for the program and everything that it starts. When you approve a folder, it appears in the
-    running program. When you deny one, it is gone. The default scope is
-    the workspace of this session, as for rootsd run.
+    running program. When you deny one, it is gone. Without --only or --all, the program sees the
+    roots that `rootsd run --help` describes.
 
-    The home folder and /tmp are empty and private to the program. System files and settings of
-    yours without secrets are read-only. Toolchains and caches are copy-on-write: what is installed
-    inside is kept by name. In a root, .git/hooks is read-only, and so are untracked files that
-    tools outside run, such as .envrc. Changes of tracked ones are reported.
+    The home folder and /tmp are empty and private to the program. System files and your settings
+    are read-only. What the program installs or caches is kept for programs of the same name, and
+    changes nothing outside. In a root, .git/hooks is read-only, and so are untracked files that
+    tools outside run, such as .envrc. rootsd reports changes of tracked ones.
 
     In a pending project, confine asks on a terminal whether to approve it, for good or for this
     program alone. After a no, and without a terminal, the program starts in an empty folder.
 
     If the system forbids user namespaces, use --static. It uses only Landlock, and says at the
-    start what it cannot do. The folders are fixed at the start, and the end of an approval ends
-    the program.
+    start what it cannot do. It cannot add a folder to a running program, and it ends the program
+    when one of its folders is no longer approved.
 
-    For --clean, a name is the one of --name, or else that of the program. What a running program
-    uses is not removed, nor is the state of agents.
+    --clean takes names of programs, or those that you gave with --name. It keeps the state of
+    agents, and what a running program uses.
 
-    Approve and deny outside: rootsd approve does not work inside. The exit status is that of the
+    rootsd approve does not work inside; use another terminal. The exit status is that of the
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
     It is 125 if the wall ended the program. Linux only.
     """

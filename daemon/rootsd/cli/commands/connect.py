@@ -160,24 +160,25 @@ def command(  # noqa: PLR0913 - one for each flag
     """Connect MCP clients: write rootsd into each client's own configuration.
 
     Without CLIENT, connect asks about each client that it finds. rootsd clients --all lists all
-    names. The edit keeps comments, order, and layout, and `rootsd disconnect` takes it back. A
-    file that rootsd does not understand is left alone; connect then prints the lines to paste.
+    names. This tells the client about your roots; it does not limit the client's own tools, but
+    --confine, --hook, and --sync-access do. The edit keeps comments, order, and layout, and
+    `rootsd disconnect` takes it back. If rootsd cannot edit a file safely, connect prints the
+    lines to paste.
 
     --wrap puts `rootsd run` in front of the client's other servers, so that they follow your
-    decisions, too. connect starts each of them once to try it: first behind the wall, and if that
-    does not work, without the wall. `rootsd clients` lists what was wrapped.
+    decisions, too. connect starts each server once to try it, first behind the wall, then without.
+    If a server names files that it could not reach behind the wall, connect asks what to do.
+    --read, --write, and --keep answer that in advance. A server without an answer is not wrapped.
 
-    It asks about files that a server could not reach behind the wall, and folders to which you
-    limited it. --read, --write, and --keep answer this; without an answer, it stays as it is.
+    --hook is weaker than the wall: it does not see paths in shell commands, and if the hook fails,
+    the client lets the call pass. With --strict, Claude Code refuses the call instead.
 
-    --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
-    a call pass if the hook fails. --strict has Claude Code refuse it, even without a daemon.
+    --confine AGENT makes new shells start the agent behind the wall, through a function that
+    `rootsd shell-init` prints. `AGENT --outside` starts it outside once. If you name no CLIENT,
+    nothing else changes.
 
-    --confine AGENT has new shells start the agent behind the wall, by a function of rootsd
-    shell-init. `AGENT --outside` starts it outside once. Without CLIENT, nothing else changes.
-
-    Zed and JetBrains also get a second entry for each agent, which runs it under rootsd acp.
-    Clients that were not tried with rootsd are connected only if you name them.
+    Zed and JetBrains get a second entry for each agent, which runs it under rootsd acp. A client
+    that nobody has tried with rootsd is connected only if you name it.
     """
     shown = _typed_paths(paths)
     _check_wrap(shown, wrap=wrap, no_confine=no_confine)

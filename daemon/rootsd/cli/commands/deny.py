@@ -30,12 +30,12 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
     """Never publish these projects or anything below them. Published ones are withdrawn at once.
 
     A denial holds for the path, even if another folder appears there, until you forget or approve
-    it. You can also deny the path of an unknown folder.
+    it. You can also deny a folder that rootsd does not know yet.
 
     If this denies more than one project, for example because you name a folder of projects, deny
     lists them and asks for a key. Without a terminal, it needs --yes.
 
-    deny names each synced client whose list cannot express a path.
+    If `rootsd sync` cannot write the denial into the access list of a client, deny says so.
     """
     from rootsd.cli.answers import sync_control
 

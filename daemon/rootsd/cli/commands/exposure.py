@@ -74,9 +74,9 @@ def command(
     This needs no daemon. It writes nothing and sends nothing. It reads settings and the names of
     files, and never the text of a secret.
 
-    READS and WRITES say what it can use without a question: `project` is the folder in which you
-    start it. PROJECTS and SECRETS count what it can read so, wherever you start it. With -v, the
-    output has each reason, and each finding with the command that closes it.
+    READS and WRITES say what it can use without asking you: `project` is the folder in which you
+    start it. PROJECTS and SECRETS count what it can read without asking, wherever you start it.
+    With -v, the output has each reason, and each finding with the command that fixes it.
     """
     report, warnings = measure_here(invocation)
     output, items = invocation.output, report["items"]

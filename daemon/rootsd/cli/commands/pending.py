@@ -72,14 +72,14 @@ def command(
 ) -> int:
     """List the projects that need your decision, or those that match REF and the options.
 
-    Pending projects are not published, and no client waits for them. RISK says what agents or git
-    would run in a project, and which files look like secrets, in the project and its folders. A
-    question mark says that rootsd has not seen everything. To see more, use show. Incomplete
-    projects are listed below the others: you can approve one by its name.
+    No client gets a pending project. RISK says what agents or git would run in a project, and
+    which files look like secrets, in the project and its folders. A question mark says that rootsd
+    has not seen everything. To see more, use show. Incomplete projects are listed below the
+    others: you can approve one by its name.
 
     In a pipe, the columns are id, name, kind, path, time of discovery, owner of the origin, risk,
-    and note, without a header. With --format, they are the fields that you name, on a
-    terminal, too. This command also works without a daemon, without risks.
+    and note, without a header. --format chooses other columns. Without a daemon, this command
+    lists the projects without their risks.
     """
     risks = RiskReading.NEVER if count else RiskReading.QUICK
     query = query_of(words, invocation.cwd, Selection.PENDING, risks=risks)

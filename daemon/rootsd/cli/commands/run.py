@@ -59,8 +59,8 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
 @click.option(
     "--keep-cwd",
     is_flag=True,
-    help="start the server in this working directory, even if it lies in no root; otherwise it"
-    " then starts in an empty folder",
+    help="start the server in this working directory, even if it is in no root; without this, the"
+    " server starts in an empty folder then",
 )
 @click.option(
     "--stay",
@@ -86,10 +86,10 @@ def command(invocation: Invocation, /, **_: object) -> int:
     """Run an MCP server on standard input and output, with the approved roots.
 
     A server that asks its client for roots gets the approved ones and every change, even if the
-    client does not support roots. For other servers, name the roots in the command: {roots} stands
-    for all paths (the argument is repeated for each one), {root} for the root that holds the
-    working directory, or else the first root, and {root:NAME} for one root. When these roots
-    change, the server is restarted, and the client does not notice.
+    client does not support roots. For other servers, put the roots into the command: {root} is the
+    root that holds the working directory, or else the first one. {root:NAME} is the root of that
+    name. {roots} is all roots; rootsd repeats the argument for each. When they change, rootsd
+    restarts the server, and the client does not notice.
 
     By default, the server gets the workspace of this session: the root that holds the working
     directory, its worktrees, the roots that share a tag with it, and every root that you approve
@@ -102,13 +102,13 @@ def command(invocation: Invocation, /, **_: object) -> int:
     project. Otherwise the call fails, and the folder becomes pending. A server stays with the
     roots that --only names.
 
-    With --confine, the kernel hides all your files except these roots from the server, as with
-    rootsd confine. If config.toml has default = true in [confine], this needs no flag;
-    --no-confine turns it off for one call. Where the wall cannot work, the server does not start.
+    With --confine, the kernel hides your other files from the server, as with rootsd confine. To
+    do this for every server, use `rootsd config set confine.default true`; --no-confine then makes
+    an exception. Where the wall cannot work, the server does not start.
 
-    The client's own roots can only limit the roots that the server gets. All other messages pass
-    unchanged. The exit status is that of the server; as in a shell, it is 127 if the program does
-    not exist, and 126 if it cannot be run.
+    If the client has roots of its own, they can take roots away from the server, but never add
+    one. All other messages pass unchanged. The exit status is that of the server; as in a shell,
+    it is 127 if the program does not exist, and 126 if it cannot be run.
     """
     from rootsd.proxy.run import main as run_proxy
 

@@ -105,16 +105,16 @@ def command(invocation: Invocation, *, history: bool, report: str | None, last: 
     On a terminal, a second table lists the programs behind the wall, and the mechanism of each
     wall. With --json, they are in `confined`.
 
-    For a server behind `rootsd run`, ROOTS says how many of the session's roots were sent to the
-    server: `2 of 3`. Behind the wall, a server also gets withheld roots, which other clients
-    do not get: `3 sent, 2 published`.
+    For a server behind `rootsd run`, ROOTS is `2 of 3` if the server got two of the three roots of
+    its session. It is `3 sent, 2 published` if the server is behind the wall and also got a
+    withheld root: one that holds a denied project, which the wall hides.
 
     In a pipe, the columns are id, client, pid, scope, since, and number of roots. With --history,
     they are time, id, client, scope, and event: opened, + gained, - lost, ended.
 
-    --report is about sessions behind the wall that have ended. ID is one from its list, or the
-    name of a program for its last session. Reads are not recorded. This also works without a
-    daemon.
+    --report says what sessions behind the wall have changed. ID is one from its list, or the name
+    of a program, for its last session. It does not say which files were read. It also works
+    without a daemon.
     """
     if report is not None:
         if report:

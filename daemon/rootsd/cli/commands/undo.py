@@ -53,17 +53,16 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     restored only for the same folder. If a later command depends on an entry, undo that command
     first. If you repeat undo, it takes back the previous command.
 
-    Changes of the parents, the configuration, and clients, folders that you only added or took off
-    the list, and commands with --host are not undone. If the last command made one of these, undo
-    does nothing, and names the command that takes it back. An earlier command is then undone only
-    by its number.
+    Some commands cannot be undone: those that change parents, the configuration, or clients, `add`
+    and `forget` of a folder that you added by hand, and commands with --host. If the last command
+    was one of these, undo does nothing, and names the command that takes it back. To undo an
+    earlier command, give its number from rootsd log.
 
-    If the command had also proposed the folder, undo takes the proposal back, too. If an undo
-    would approve more than one project again, it lists them and asks for a key. Without a
-    terminal, it then needs --yes.
+    If an undo would approve more than one project again, it lists them and asks for a key. Without
+    a terminal, it needs --yes.
 
-    If rootsd took away what a program behind the wall left in a git directory, after your last
-    command, undo puts it back.
+    At the end of a session behind the wall, rootsd removes what could run outside from git
+    directories. If that happened after your last command, undo puts it back.
     """
     report = _newest_report(invocation) if seq is None else None
     if report is not None:

@@ -18,28 +18,28 @@ _SWITCHES = {
     "--gpg": "let the program sign and decrypt with your keys",
     "--gh": "let the program use your token of gh",
     "--docker": "let the program use docker, which opens the whole machine",
-    "--worktrees": "let git worktree add make folders NAME-... beside a checkout NAME",
-    "--nested": "let the program make its own sandbox; this is weaker",
-    "--protect": "also keep tracked files that tools run read-only; git switch leaves them old",
+    "--worktrees": "let `git worktree add` make folders such as api-2 beside a checkout api",
+    "--nested": "let the program make a sandbox of its own; this weakens the wall",
+    "--protect": "make tracked files that tools run read-only, too; git switch cannot update them",
     "--no-protect": "let the program change git hooks and settings that run outside",
-    "--static": "use only Landlock, no namespaces; a change of the roots needs a restart",
+    "--static": "use only Landlock, no namespaces; a new root needs a restart",
 }
 _PATHS = {
     "--read": "also show this path, read-only",
     "--write": "also show this path, writable",
-    "--keep": "also show a copy of this path; changes stay in the copy of this program name",
+    "--keep": "also show a copy of this path, and keep its changes for programs of this name",
     "--hide": "hide this path, also inside a root",
     "--device": "let the program use this device, such as /dev/kvm",
 }
 _CHOICES = {
     "--push": (
         ["ask", "allow", "off"],
-        "let git use your ssh and, after a question (ask) or without one (allow), your passwords,"
-        " for the origins of the roots only",
+        "for the origins of the roots, let git use your ssh keys, and your passwords after a"
+        " question (ask) or without one (allow)",
     ),
     "--on-revoke": (
         ["tell", "kill"],
-        "report (tell) or end (kill) programs that still hold a file of a removed root",
+        "if a program still holds a file of a removed root, say so (tell) or end it (kill)",
     ),
 }
 

@@ -243,9 +243,8 @@ def open_parts(
             yield "--no-protect: files that git, editors, and agents run outside are writable"
         case ProtectionPolicy.UNTRACKED:
             yield (
-                "files that git tracks and tools outside run, such as .envrc and .husky/pre-commit"
-                ", are writable, and a hook runs at your next commit; rootsd reports changes"
-                " (--protect)"
+                "files that tools outside run, such as .envrc and .husky/pre-commit, are writable"
+                " if git tracks them; rootsd reports each change (--protect makes them read-only)"
             )
         case ProtectionPolicy.ALL:
             pass
