@@ -6,14 +6,13 @@ where the session began, and answer for the wrong tree.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from support.agent_programs import ClaudeCode, Server
+from support.agent_programs import ClaudeCode, Codex, Server
 from support.agent_world import ROOTSD, AgentWorld
 from support.polling import until
 from support.real_servers import SERVERS
@@ -24,15 +23,25 @@ pytestmark = pytest.mark.needs("user-namespaces", "npm", "birth-times")
 IN_CLAUDE = ".claude/worktrees"
 
 
+class WithLib(ClaudeCode):
+    """Claude Code with one more folder."""
+
+    def __init__(self, lib: Path) -> None:
+        self._lib = str(lib)
+
+    def command(self, prompt: str) -> list[str]:
+        return [*super().command(prompt), "--add-dir", self._lib, "--"]
+
+
 class Question(NamedTuple):
     """A call of a server, and the texts that a right answer has and has not."""
 
     call: Call
-    has: str
+    has: tuple[str, ...]
     lacks: str = "\0"
 
     def is_right(self, answer: str) -> bool:
-        return self.has in answer and self.lacks not in answer
+        return all(text in answer for text in self.has) and self.lacks not in answer
 
 
 def commit(world: AgentWorld, name: str, branch: str) -> None:
@@ -43,15 +52,15 @@ def commit(world: AgentWorld, name: str, branch: str) -> None:
         assert world.run_as_person(*git, *words).status == 0
 
 
-def folder(path: Path, *, lacks: Path | None = None) -> Question:
-    """Ask the file server where it is."""
+def folders(path: Path, lib: Path, *, lacks: Path | None = None) -> Question:
+    """Ask the file server where it is. The session has `lib`, too."""
     other = "\0" if lacks is None else f"{lacks}\n"
-    return Question(Call("list_allowed_directories"), str(path), other)
+    return Question(Call("list_allowed_directories"), (str(path), str(lib)), other)
 
 
 def branch(name: str) -> Question:
     """Ask the git server where it is."""
-    return Question(Call("git_status", {"repo_path": "."}), f"On branch {name}\n")
+    return Question(Call("git_status", {"repo_path": "."}), (f"On branch {name}\n",))
 
 
 def round_of_moves(world: AgentWorld, number: int, times: int) -> list[Step | Question]:
@@ -60,31 +69,16 @@ def round_of_moves(world: AgentWorld, number: int, times: int) -> list[Step | Qu
     name = f"fix{number}"
     tree = api / IN_CLAUDE / name
 
-    def add_folder() -> None:
-        settings = {"permissions": {"additionalDirectories": [str(lib)]}}
-        (world.home / ".claude" / "settings.json").write_text(json.dumps(settings))
-
-    def take_folder() -> None:
-        (world.home / ".claude" / "settings.json").write_text("{}")
-
     stages: list[tuple[Step | None, list[Question]]] = [
-        (None, [folder(api), branch("main-of-api")]),
-        (Shell("cd sub && pwd"), [folder(api, lacks=tree), branch("main-of-api")]),
+        (None, [folders(api, lib), branch("main-of-api")]),
+        (Shell("cd sub && pwd"), [folders(api, lib, lacks=tree), branch("main-of-api")]),
         (
             Call("EnterWorktree", {"name": name}),
-            [folder(tree, lacks=api), branch(f"worktree-{name}")],
-        ),
-        (
-            Shell("sleep 4", before=add_folder),
-            [folder(lib, lacks=api), branch(f"worktree-{name}")],
+            [folders(tree, lib, lacks=api), branch(f"worktree-{name}")],
         ),
         (
             Call("ExitWorktree", {"action": "remove"}),
-            [folder(api, lacks=tree), branch("main-of-api")],
-        ),
-        (
-            Shell("sleep 4", before=take_folder),
-            [folder(api, lacks=lib), branch("main-of-api")],
+            [folders(api, lib, lacks=tree), branch("main-of-api")],
         ),
     ]
     return [
@@ -114,7 +108,7 @@ def wrong_answers(
     steps = round_of_moves(world, number, times)
     script = [step.call if isinstance(step, Question) else step for step in steps]
     used = servers(world, wrapped=wrapped)
-    model = world.play(ClaudeCode(), script, used, world.parent / "api")
+    model = world.play(WithLib(world.parent / "lib"), script, used, world.parent / "api")
     questions = {at: step for at, step in enumerate(steps) if isinstance(step, Question)}
     wrong = [
         f"{at}: {asked} {model.results[at]!r}"
@@ -143,7 +137,7 @@ def prepare(world: AgentWorld) -> None:
 def test_no_server_answers_for_a_tree_where_the_agent_is_not(
     world: AgentWorld, sizes: Sizes
 ) -> None:
-    sessions, times = sizes.pick(test=(1, 1), check=(1, 1), soak=(10, 9))
+    sessions, times = sizes.pick(test=(1, 1), check=(1, 1), soak=(21, 6))
     asked, wrong = 0, list[str]()
     with world:
         prepare(world)
@@ -151,7 +145,7 @@ def test_no_server_answers_for_a_tree_where_the_agent_is_not(
             more, found = wrong_answers(world, number, times, wrapped=True)
             asked += more
             wrong += found
-    assert asked == 12 * sessions * times
+    assert asked == 8 * sessions * times
     assert wrong == [], "\n".join(wrong)
 
 
@@ -160,3 +154,28 @@ def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld) -> 
         prepare(world)
         _, wrong = wrong_answers(world, 0, 1, wrapped=False)
     assert len(wrong) >= 2
+
+
+class WithFolder(Codex):
+    """Codex with one more folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def command(self, prompt: str) -> list[str]:
+        sandbox = ("--skip-git-repo-check", "--sandbox", "workspace-write")
+        return ["codex", "exec", *sandbox, "--add-dir", self._folder, prompt]
+
+
+@pytest.mark.parametrize("wrapped", [True, False], ids=["rootsd", "control"])
+def test_a_server_of_codex_has_the_folders_of_the_session(
+    world: AgentWorld, *, wrapped: bool
+) -> None:
+    with world:
+        prepare(world)
+        used = servers(world, wrapped=wrapped)
+        script = [Call("list_allowed_directories")] * 2
+        program = WithFolder(world.parent / "lib")
+        model = world.play(program, script, {"files": used["files"]}, world.parent / "api")
+    assert str(world.parent / "api") in model.results[1]
+    assert (str(world.parent / "lib") in model.results[1]) == wrapped

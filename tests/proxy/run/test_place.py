@@ -100,6 +100,15 @@ def test_a_server_that_reads_roots_hears_of_the_move_before_the_call() -> None:
     assert ids(harness) == [1]
 
 
+def test_a_server_that_reads_roots_and_keeps_its_command_hears_of_an_added_folder() -> None:
+    harness = started("server", "{root}")
+    harness.open("/src/api")
+    harness.list_roots()
+    harness.approve(API, WEB, DOCS)
+    (told,) = harness.to_server()
+    assert told["method"] == "notifications/roots/list_changed"
+
+
 def test_a_call_for_the_new_place_waits_for_the_calls_at_the_old_one() -> None:
     harness = started("server", "{root}")
     harness.open("/src/api")

@@ -109,6 +109,10 @@ class RestartPolicy:
             NO_RESTART if self._is_same_command(with_lost) else RestartDecision(RestartNeed.WIDER)
         )
 
+    def changes_command(self, folders: Sequence[RootFolder]) -> bool:
+        """Return whether the words of the command differ for these folders."""
+        return self.roots_in_command and not self._is_same_command(folders)
+
     def _is_same_command(self, folders: Sequence[RootFolder]) -> bool:
         fresh, running = self._command.launch(folders), self._running
         return running is not None and (

@@ -564,8 +564,8 @@ class RunSession(RelayedSession):
         self._last_folders = folders
         if self._server_state is _ServerState.ABSENT:
             self._restart_policy.roots_appeared(now)
-        elif self._restart_policy.roots_in_command:
-            return  # the next call restarts the server if necessary
+        elif self._restart_policy.changes_command(folders):
+            return  # the next call restarts the server
         elif self._router.has_sent_roots and self._server_state is _ServerState.RUNNING:
             if self._router.replay.has_handshake:
                 self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
