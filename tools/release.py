@@ -29,7 +29,7 @@ ENTRY = "server.json"
 FEATURE = "packaging/devcontainer/devcontainer-feature.json"
 # The documents that show the version in the output of a command, or name it.
 SHOWING = (
-    "README.md", "docs/guide/start.md", "docs/guide/troubleshooting.md",
+    "README.md", "docs/README.md", "docs/guide/start.md", "docs/guide/troubleshooting.md",
     "docs/terminal-decide-dark.svg", "docs/terminal-decide-light.svg",
 )  # fmt: skip
 GITHUB = "https://github.com/"
