@@ -22,6 +22,7 @@ ITEMS = (
     an_item("\u65e5\u672c", id="m9ab", path=None, path_b64="L3NyYy//", verdict="denied",
             discovered_at=ALWAYS_NEW, presence="missing"),
 )  # fmt: skip
+WAITING = {"id": ITEMS[1]["id"], "identity": "0a1b", "requested": False}
 RISKY_ITEMS = (
     an_item("acme/api", id="r7k2", path="/home/ann/src/acme/api", parent="/home/ann/src",
             discovered_at=ALWAYS_NEW, origin_owner="github.com/acme",
@@ -112,7 +113,7 @@ ANSWERS: Mapping[str, Answer] = {
     "scan": a_scan(items=[ITEMS[1]], gone=[ITEMS[2]], changed=[ITEMS[0]], being_made=1),
     "projects": lambda params: a_listing(*(RISKY_ITEMS if params.get("risks") else ITEMS)),
     "show": a_listing(ITEMS[1]),
-    "next-waiting": lambda params: a_listing(*(() if params.get("known") else (ITEMS[1],))),
+    "next-waiting": lambda params: a_listing(*(() if params.get("known") else (WAITING,))),
     "decide": a_decision(*ITEMS[:2], unchanged=[ITEMS[2]], warnings=["one is withheld"]),
     "rename": a_decision(ITEMS[0]),
     "tag": a_decision(*ITEMS[:2]),

@@ -360,14 +360,32 @@ class ProjectsQuery(ControlRequest, frozen=True):
     risk: tuple[RiskFilter, ...] = ()
 
 
-class NextPendingQuery(ControlRequest, frozen=True):
-    """Ask for pending projects apart from those in `known`: `ProjectListing`.
+class WaitingItem(TypedDict):
+    """A project that waits for a decision, as briefly as possible."""
 
-    If there are none, the daemon waits for one for up to `wait_s` seconds.
+    id: str
+    """Its id."""
+    identity: str
+    """The `identity` of its `ProjectItem`, for an approval of the folder that a person saw."""
+    requested: bool
+    """Whether a session requests it."""
+
+
+class WaitingResult(Answer):
+    """The projects that wait for a decision."""
+
+    items: list[WaitingItem]
+    """The projects, also those that are incomplete, by path."""
+
+
+class NextPendingQuery(ControlRequest, frozen=True):
+    """Ask for pending and incomplete projects apart from those in `known`: `WaitingResult`.
+
+    If none is pending, the daemon waits for one for up to `wait_s` seconds.
     """
 
     method: ClassVar[str] = "next-waiting"
-    result: ClassVar[type] = ProjectListing
+    result: ClassVar[type] = WaitingResult
 
     known: tuple[str, ...] = ()
     wait_s: int = 0

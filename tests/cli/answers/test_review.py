@@ -26,20 +26,35 @@ from support.key_presses import Keys
 
 
 def a_project(name: str, **changes: object) -> dict[str, Any]:
-    return an_item(name, **{"id": f"id-{name}", "identity": f"mark-{name}", **changes})
+    return an_item(name, **{
+        "id": f"id-{name}", "identity": f"mark-{name}", "risk": "",
+        "requested": "request" in changes, **changes,
+    })  # fmt: skip
 
 
 ACME = "git@github.com:acme/x.git"
 ITEMS = (a_project("a", origin=ACME), a_project("b", origin=ACME), a_project("c"))
 
 
+def lists(daemon: FakeDaemon, *items: dict[str, Any]) -> FakeDaemon:
+    """Let these be the pending projects of a daemon, which reads one that `refs` names."""
+    by_id = {item["id"]: item for item in items}
+
+    def read(params: dict[str, Any]) -> dict[str, Any]:
+        if gone := [id_ for id_ in params["refs"] if id_ not in by_id]:
+            raise Objection(ErrorCode.NOTHING_MATCHED, f"no project is called {gone[0]}")
+        return a_listing(*(by_id[id_] for id_ in params["refs"]))
+
+    daemon.answers["show"] = daemon.answers["projects"] = read
+    daemon.answers["next-waiting"] = a_listing(*items)
+    daemon.answers["decide"] = lambda params: a_decision(*(by_id[i] for i in params["refs"]))
+    return daemon
+
+
 @pytest.fixture
 def waiting(daemon: FakeDaemon) -> FakeDaemon:
     """A daemon with three pending projects: c, and a and b of one owner."""
-    by_id = {item["id"]: item for item in ITEMS}
-    daemon.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
-    daemon.answers["decide"] = lambda params: a_decision(*(by_id[i] for i in params["refs"]))
-    return daemon
+    return lists(daemon, *ITEMS)
 
 
 def reviewed(*keys: str) -> tuple[Review, bool]:
@@ -125,10 +140,11 @@ def test_quitting_decides_nothing_else(waiting: FakeDaemon) -> None:
 
 def test_remaining_projects_are_counted_across_all_groups(waiting: FakeDaemon) -> None:
     items = [a_project(name, parent=f"/src/{name}") for name in "abcd"]
-    waiting.answers["show"] = a_listing(*items)
+    lists(waiting, *items)
     waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
-    review = Review(Invocation(), Keys("y", "q"))
+    review = Review(Invocation(), person := Keys("y", "s", "q"))
     assert not review.ask_about(items)
+    assert [question[:5] for question in person.questions] == ["[1/4]", "[2/4]", "[3/4]"]
     assert review.summary() == (
         "1 approved, 0 denied, 3 still pending. rootsd undo takes the last answer back."
     )
@@ -148,10 +164,13 @@ def test_the_facts_are_shown_and_escaped(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
-    daemon.answers["show"] = a_listing(a_project("a\x1b", findings=[finding]))
-    review = Review(Invocation(), person := Keys("q"))
-    review.ask_about([a_project("a\x1b")])
+    item = a_project("a\x1b", findings=[finding], risk="runs code: .mcp.json\x1b[2J")
+    review = Review(Invocation(), person := Keys("?", "q"))
+    lists(daemon, item)
+    review.ask_about([item])
     told = capsys.readouterr().err + "".join(person.questions)
+    assert "/src/a\\u{1b}  git  " in told
+    assert "runs code: .mcp.json\\u{1b}[2J\n[1/1] publish" in told
     assert "agents run   .mcp.json\\u{1b}[2J" in told
     assert "\x1b" not in told
 
@@ -167,7 +186,9 @@ def test_after_a_rename_the_question_is_repeated(waiting: FakeDaemon) -> None:
 def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = iter((a_project("c", identity="old"), a_project("c", identity="new", branch="new")))
+    old, new = (a_project("c", identity=each, note=f"the {each} one") for each in ("old", "new"))
+    seen = iter((old, new))
+    lists(waiting, new)
     waiting.answers["show"] = lambda _: a_listing(next(seen))
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
@@ -179,22 +200,14 @@ def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     review = Review(Invocation(), Keys("y", "y"))
     review.ask_about([ITEMS[2]])
     refused, _, shown_anew = capsys.readouterr().err.partition("replaced since it was shown")
-    assert "branch" not in refused
-    assert "branch       new" in shown_anew
+    assert "note         the old one" in refused
+    assert "note         the new one" in shown_anew
     assert [params["shown"] for params in waiting.asked("decide")] == [["old"], ["new"], ["new"]]
     assert review.approved == 1
 
 
 def test_a_project_that_disappears_during_its_question_is_dropped(waiting: FakeDaemon) -> None:
-    answers = iter((a_listing(ITEMS[2]), Objection(ErrorCode.NOTHING_MATCHED, "no project")))
-
-    def show(_: dict[str, Any]) -> dict[str, Any]:
-        answer = next(answers)
-        if isinstance(answer, Objection):
-            raise answer
-        return answer
-
-    waiting.answers["show"] = show
+    waiting.answers["next-waiting"] = a_listing()
     waiting.answers["decide"] = Objection(ErrorCode.FAILED, "it is not there")
     review = Review(Invocation(), Keys("y"))
     assert review.ask_about([ITEMS[2]])
@@ -213,12 +226,7 @@ def test_after_a_failure_the_question_is_repeated_and_a_refusal_ends_the_review(
 
 
 def test_a_project_that_disappeared_is_skipped(daemon: FakeDaemon) -> None:
-    def show(params: dict[str, Any]) -> dict[str, Any]:
-        if "id-b" in params["refs"]:
-            raise Objection(ErrorCode.NOTHING_MATCHED, "no project is called id-b")
-        return a_listing(*(item for item in ITEMS if item["id"] in params["refs"]))
-
-    daemon.answers["show"] = show
+    lists(daemon, ITEMS[0], ITEMS[2])
     review = Review(Invocation(), Keys("s", "s"))
     assert review.ask_about(ITEMS)
     assert review.seen == ["id-c", "id-a"]
@@ -237,8 +245,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
 ) -> None:
     main = a_project("a", worktrees=[a_worktree("fix")])
     fix = a_project("fix", worktree_of="/src/a")
-    by_id = {item["id"]: item for item in (main, fix)}
-    waiting.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    lists(waiting, main, fix)
     waiting.answers["decide"] = {
         **a_decision(main),
         "worktrees": [a_worktree("fix", published=True)],
@@ -248,7 +255,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     review = Review(Invocation(), person)
     assert review.ask_about([main, fix]), "the worktree is not asked about again"
     assert person.questions == [
-        "[1/1] publish a? [y,w,n,a,d,s,r,q,?] ",
+        "[1/2] publish a? [y,w,n,a,d,A,s,r,q,?] ",
         "Publish a and 1 worktree? [y,n] ",
     ]
     (order,) = waiting.ordered("decide")
@@ -262,7 +269,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
 
 def test_an_incomplete_project_is_decided_by_itself(daemon: FakeDaemon) -> None:
     item = a_project("a", incomplete="interrupted", worktrees=[a_worktree("fix")])
-    daemon.answers["show"] = a_listing(item)
+    lists(daemon, item)
     review = Review(Invocation(), person := Keys("a", "w", "q"))
     review.ask_about([item])
     assert set(person.questions) == {"[1/1] publish a? [y,n,s,r,q,?] "}
@@ -280,12 +287,12 @@ def test_one_key_publishes_a_project_with_the_git_directory_that_is_shown(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     item = a_project("a", shared_git=GIT)
-    daemon.answers["show"] = a_listing(item)
+    lists(daemon, item)
     daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
     for key in ("?g", "y"):
         person = Keys(*key)
         Review(Invocation(), person).ask_about([item])
-        assert person.questions[0] == "[1/1] publish a? [y,g,n,a,d,s,r,q,?] "
+        assert person.questions[0] == "[1/1] publish a? [y,g,n,a,d,A,s,r,q,?] "
     including, plain = daemon.ordered("decide")
     assert (including["shared_git"], including["shared_git_shown"]) == (["id-a"], ["mark-m"])
     assert "shared_git" not in plain
@@ -305,7 +312,7 @@ def test_one_key_publishes_a_project_with_the_git_directory_that_is_shown(
 def test_the_key_for_the_git_directory_does_nothing_if_none_can_be_included(
     daemon: FakeDaemon, item: dict[str, Any]
 ) -> None:
-    daemon.answers["show"] = a_listing(item)
+    lists(daemon, item)
     person = Keys("g", "s")
     Review(Invocation(), person).ask_about([item])
     assert ",g," not in person.questions[0]
@@ -321,6 +328,43 @@ def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> N
     ]
 
 
+def test_what_a_session_requests_comes_first_and_what_has_risks_last(daemon: FakeDaemon) -> None:
+    items = (
+        a_project("risky", risk="secrets: .env"),
+        a_project("unread", risk=None),
+        a_project("partly", risk="?"),
+        a_project("safe"),
+        a_project("wanted", request="claude asks", risk="secrets: .env"),
+    )
+    lists(daemon, *items)
+    review = Review(Invocation(), person := Keys(*"sssss"))
+    assert review.ask_about(items)
+    assert [question.split()[2] for question in person.questions] == [
+        "wanted?", "safe?", "risky?", "unread?", "partly?",
+    ]  # fmt: skip
+    assert [",A," in question for question in person.questions] == [False, True, *[False] * 3]
+
+
+def test_one_key_publishes_all_without_risks_on_every_page_after_a_list(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.cli.answers.review._PAGE_SIZE", 2)
+    items = [a_project(name) for name in ("a", "b", "skipped", "c")]
+    items[0]["risk"] = "secrets: .env"
+    items.append(a_project("later", parent="/other"))
+    lists(daemon, *items)
+    plan = a_confirmation(*(an_affected(name) for name in ("c", "later", "b")))
+    daemon.answers["decide"] = {**a_decision(*items[1:]), **plan}
+    review = Review(Invocation(), person := Keys("s", "A", "n", "A", "y", "q"))
+    skipped_first = [items[2], *items[:2], *items[3:]]
+    assert not review.ask_about(skipped_first)
+    (order,) = daemon.ordered("decide")
+    assert sorted(order["refs"]) == ["id-b", "id-c", "id-later"]
+    assert sorted(order["shown"]) == ["mark-b", "mark-c", "mark-later"]
+    assert person.questions[-2] == "Publish 3 projects? [y,n] "
+    assert person.questions[-1].startswith("[5/5] publish a?"), "only the risky one is left"
+
+
 @pytest.mark.parametrize(
     ("key", "span", "access"),
     [
@@ -334,7 +378,7 @@ def test_the_answer_to_a_root_request_sets_session_and_access(
     daemon: FakeDaemon, key: str, span: str | None, access: str | None
 ) -> None:
     item = a_project("a", request=True)
-    daemon.answers["show"] = a_listing(item)
+    lists(daemon, item)
     daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
     review = Review(Invocation(), person := Keys(key))
     review.ask_about([item])

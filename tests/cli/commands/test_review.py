@@ -59,12 +59,11 @@ class Terminal:
 @pytest.fixture
 def waiting(daemon: FakeDaemon) -> FakeDaemon:
     """A daemon with one pending project, until it is decided."""
-    item = an_item(identity="0a1b")
+    item = an_item(identity="0a1b", risk="secrets: .env", requested=False)
     daemon.answers["next-waiting"] = lambda params: a_listing(
         *(() if item["id"] in params.get("known", ()) else (item,))
     )
-    daemon.answers["projects"] = a_listing()
-    daemon.answers["show"] = a_listing(item)
+    daemon.answers["projects"] = daemon.answers["show"] = a_listing(item)
     daemon.answers["decide"] = a_decision(an_item(verdict="approved"))
     daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
     return daemon
@@ -150,7 +149,7 @@ def test_an_empty_review_says_so(
     daemon: FakeDaemon, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Keys)
-    daemon.answers["next-waiting"] = daemon.answers["projects"] = a_listing()
+    daemon.answers["next-waiting"] = a_listing()
     done = shell.run_on_terminal("review")
     assert (done.status, "No project needs a decision." in done.out) == (0, True)
 

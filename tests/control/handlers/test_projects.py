@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.handlers import projects
+from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.model import Presence, Project, ProjectKind, Verdict
 from rootsd.core.risks import FindingItem
@@ -22,6 +23,7 @@ from rootsd.wire.projects import (
     ProjectItem,
     ProjectListing,
     ProjectsQuery,
+    RequestNote,
     RiskFilter,
     RiskReading,
     Selection,
@@ -313,10 +315,22 @@ async def test_a_root_request_is_listed_beside_its_project() -> None:
 
 
 async def test_a_waiting_listing_is_answered_when_a_new_project_is_pending() -> None:
-    control = ControlHarness(project(1), approved(2))
-    first = await control.ask(NextPendingQuery())
-    assert names(first["items"]) == ["p1"]
-    known = tuple(item["id"] for item in first["items"])
+    first, second = project(1), project(4)
+    control = ControlHarness(first, approved(2), second)
+    note = RequestNote.of("an agent asks", ())
+    control.services = replace(
+        control.services, note_on=lambda path: note if path == first.path else None
+    )
+    listed = await control.ask(NextPendingQuery())
+    assert listed["items"] == [
+        {
+            "id": each.id,
+            "identity": identity_fingerprint(each.observed.identity),
+            "requested": each is first,
+        }
+        for each in (first, second)
+    ]
+    known = tuple(item["id"] for item in listed["items"])
     assert (await control.ask(NextPendingQuery(known)))["items"] == []
     listings: list[dict[str, Any]] = []
 
@@ -329,4 +343,6 @@ async def test_a_waiting_listing_is_answered_when_a_new_project_is_pending() -> 
             await anyio.wait_all_tasks_blocked()
             assert listings == []
             await control.world.ledger.observe([sight(3)])
-    assert names(listings[0]["items"]) == ["p3"]
+    [item] = listings[0]["items"]
+    catalog = control.world.ledger.catalog
+    assert catalog.ids[item["id"]] == path(3)

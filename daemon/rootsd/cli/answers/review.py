@@ -9,7 +9,7 @@ pending.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,8 +18,17 @@ from rootsd.cli.answers.affected import Item
 from rootsd.cli.answers.decision_flow import confirmable_worktrees, including
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.answers.terminal_face import Further, TerminalFace
-from rootsd.cli.text.phrases import shorten_home
-from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of
+from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.projects import (
+    FOUND,
+    KIND,
+    LABEL_WIDTH,
+    PATH,
+    RISK,
+    RISK_LABELS,
+    detail_lines,
+    path_of,
+)
 from rootsd.cli.text.terminal import Keyboard
 from rootsd.cli.text.theme import Tone
 from rootsd.core.access import Access
@@ -27,7 +36,7 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.uris import owner_of
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb, RenameRequest
-from rootsd.wire.projects import ShowQuery
+from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, RiskReading, ShowQuery
 
 KEY_HELP = """\
 y  publish it
@@ -36,9 +45,11 @@ g  publish it, and let programs behind the wall use its Git directory in a pendi
 n  deny it: rootsd never proposes it again
 a  publish it and the rest of this group
 d  deny it and the rest of this group
+A  publish it and all others in which no risks were found, after a list of them
 s  skip it: it stays pending
 r  rename it, then ask again
 q  quit; the rest stays pending
+?  all about it, and these keys
 rootsd undo takes the last answer back."""
 _KEYS = "y,n,a,d,s,r,q,?"
 _KEYS_FOR_INCOMPLETE = "y,n,s,r,q,?"  # it is approved by itself, after a warning
@@ -54,7 +65,8 @@ _GRANTS: Mapping[str, tuple[ApprovalScope, Access | None]] = {
     "p": (ApprovalScope.ALWAYS, Access.READ),
     "P": (ApprovalScope.ALWAYS, Access.READ_WRITE),
 }
-_BATCH_SIZE = 50  # the helper that reads the projects has a deadline for each request
+_PAGE_SIZE = 100  # so many risks are read in 0.1 s
+_LABELS_OF_FURTHER = frozenset(("note", "worktree", "shared git"))
 
 
 class ReviewGroup(Struct, frozen=True):
@@ -97,10 +109,12 @@ def _title(main: str, parent: str, owner: str, count: int) -> str:
 
 
 class Review(Struct):
-    """One run of the review.
+    """One run of the review: requests first, then projects without risks, then all others.
 
-    `seen` holds the ids that the person was asked about, `waiting` the ids of all pending projects
-    in all groups, and `decided` those of them that are no longer pending.
+    The risks are read page by page, so that the first question comes at once. `seen` holds the ids
+    that the person was asked about, `waiting` the ids of all pending projects, and `decided` those
+    of them that are no longer pending. `unread` are projects whose risks were not read yet, `safe`
+    those without risks, and `others` all others.
     """
 
     invocation: Invocation
@@ -110,6 +124,9 @@ class Review(Struct):
     seen: list[str] = field(default_factory=list)
     waiting: set[str] = field(default_factory=set)
     decided: set[str] = field(default_factory=set)
+    unread: list[Item] = field(default_factory=list)
+    safe: list[Item] = field(default_factory=list)
+    others: list[Item] = field(default_factory=list)
 
     @property
     def left(self) -> int:
@@ -117,24 +134,17 @@ class Review(Struct):
         return len(self.waiting - self.decided)
 
     def ask_about(self, waiting: Sequence[Item]) -> bool:
-        """Ask about each project; return False if the person quits."""
-        groups = group_pending(self._details(waiting))
-        self.waiting.update(item["id"] for group in groups for item in group.items)
-        for group in groups:
-            # A worktree may have been published with its main checkout, in an earlier group.
-            rest = [item for item in group.items if item["id"] not in self.decided]
-            count = len(rest)
-            if rest:
-                _print_lines("")
-                self.invocation.output.labelled_message("", safe_text(group.title), Tone.HEADING)
-            while rest:
-                answer = self._ask(rest, count)
-                if answer == "q":
-                    return False
-                taken = rest if answer in "ad" else rest[:1]
-                self.seen += [item["id"] for item in taken]
-                rest = rest[len(taken) :]
-        return True
+        """Ask about each of these `WaitingItem`s; return False if the person quits."""
+        self.waiting.update(item["id"] for item in waiting)
+        requested = [item for item in waiting if item["requested"]]
+        self.unread = [item for item in waiting if not item["requested"]]
+        if not self._ask_groups(self._with_risks(requested)):
+            return False
+        while safe := self._next_safe():
+            if not self._ask_groups(safe):
+                return False
+        others, self.others = self._open(self.others), []
+        return self._ask_groups(others)
 
     def summary(self) -> str:
         """Return a sentence with the counts, and how to undo."""
@@ -145,41 +155,111 @@ class Review(Struct):
     def _has_decided(self) -> bool:
         return bool(self.approved or self.denied)
 
-    def _details(self, waiting: Sequence[Item]) -> Iterator[Item]:
-        for start in range(0, len(waiting), _BATCH_SIZE):
-            yield from self._shown([item["id"] for item in waiting[start : start + _BATCH_SIZE]])
+    def _ask_groups(self, items: Sequence[Item]) -> bool:
+        for group in group_pending(items):
+            if rest := self._open(group.items):
+                _print_lines("")
+                self.invocation.output.labelled_message("", safe_text(group.title), Tone.HEADING)
+            while self._read_first(rest):
+                answer = self._ask(rest)
+                if answer == "q":
+                    return False
+                self.seen += [item["id"] for item in (rest if answer in "ad" else rest[:1])]
+                rest = self._open(rest)
+        return True
 
-    def _shown(self, ids: Sequence[str]) -> list[Item]:
-        """Return the projects of these ids, without those that are gone by now."""
+    def _open(self, items: Iterable[Item]) -> list[Item]:
+        """Return the projects that the person has not been asked about, and that are pending.
+
+        A worktree may have been published with its main checkout, in an earlier group.
+        """
+        answered = self.decided.union(self.seen)
+        return [item for item in items if item["id"] not in answered]
+
+    def _next_safe(self) -> list[Item]:
+        """Return projects without risks, from the next page that has any."""
+        while not (safe := self._open(self.safe)) and self.unread:
+            self._read_page()
+        return safe
+
+    def _all_safe(self) -> list[Item]:
+        """Return all projects that are left and have no risks."""
+        if self.unread:
+            about = f"Reading the risks of {pluralize(len(self.unread), 'more project')}."
+            self.invocation.output.message(about)
+        while self.unread:
+            self._read_page()
+        return self._open(self.safe)
+
+    def _read_page(self) -> None:
+        page, self.unread = self.unread[:_PAGE_SIZE], self.unread[_PAGE_SIZE:]
+        for item in self._with_risks(page):
+            (self.safe if _is_safe(item) else self.others).append(item)
+
+    def _with_risks(self, items: Sequence[Item]) -> list[Item]:
+        """Return the projects with their risks and origins, without those that are gone."""
+        if not items:
+            return []
+        refs = tuple(item["id"] for item in items)
+        query = ProjectsQuery("/", refs=refs, risks=RiskReading.THOROUGH)
         try:
-            items: list[Item] = self.invocation.call(ShowQuery("/", tuple(ids)))["items"]
+            found = {each["id"]: each for each in self.invocation.call(query)["items"]}
         except RootsdError as error:
             if error.code is not ErrorCode.NOTHING_MATCHED:
                 raise
-            if len(ids) == 1:
-                return []
-            return [item for id_ in ids for item in self._shown([id_])]
-        return items
+            return self._with_risks(self._as_listed_now(items))
+        return [{**item, **found[item["id"]]} for item in items]
+
+    def _as_listed_now(self, items: Sequence[Item]) -> list[Item]:
+        """Return the projects as they are now, without those that are gone or decided."""
+        listed = self.invocation.call(NextPendingQuery())["items"]
+        now = {item["id"]: item for item in listed}
+        self.decided.update(item["id"] for item in items if item["id"] not in now)
+        return [now[item["id"]] for item in items if item["id"] in now]
+
+    def _read_first(self, rest: list[Item]) -> bool:
+        """Read all about the first project that is still there; return False if none is."""
+        while rest:
+            try:
+                [shown] = self.invocation.call(ShowQuery("/", (rest[0]["id"],)))["items"]
+            except RootsdError as error:
+                if error.code is not ErrorCode.NOTHING_MATCHED:
+                    raise
+                self.decided.add(rest.pop(0)["id"])
+            else:
+                rest[0] = {**rest[0], **shown}
+                return True
+        return False
 
     def _show(self, item: Item) -> None:
-        _print_lines("")
-        for label, value in detail_lines(item, for_person=True):
-            if label != "verdict":
-                tone = Tone.REFUSED if label in RISK_LABELS else Tone.LABEL
-                shown = safe_label(value, limit=None)
-                self.invocation.output.labelled_message(f"{label:<{LABEL_WIDTH}}", shown, tone)
+        """Print a line about a project, and further ones about what a key would include."""
+        path, *facts = (each.text(item, for_terminal=True) for each in (PATH, KIND, FOUND, RISK))
+        is_safe = _is_safe(item)
+        line = "  ".join(each for each in (*facts, "no risks found" if is_safe else "") if each)
+        self._print(f"{path}  ", line, Tone.LABEL if is_safe else Tone.REFUSED)
+        self._print_details(item, _LABELS_OF_FURTHER.__contains__)
 
-    def _ask(self, rest: list[Item], of: int) -> str:
+    def _print_details(self, item: Item, is_wanted: Callable[[str], bool]) -> None:
+        for label, value in detail_lines(item, for_person=True):
+            if is_wanted(label):
+                tone = Tone.REFUSED if label in RISK_LABELS else Tone.LABEL
+                self._print(f"{label:<{LABEL_WIDTH}}", safe_label(value, limit=None), tone)
+
+    def _print(self, label: str, text: str, tone: Tone) -> None:
+        self.invocation.output.labelled_message(label, text, tone)
+
+    def _ask(self, rest: list[Item]) -> str:
         """Show the first project of `rest`, ask until a key has an effect, and return the key.
 
-        `rest` holds the remaining projects of a group of `of`. If a project has changed in the
-        meantime, show it again.
+        `rest` holds the remaining projects of a group. If a project has changed in the meantime,
+        show it again.
         """
         self._show(rest[0])
         while rest:
             name = safe_label(rest[0]["name"])
             keys = _keys_for(rest[0])
-            question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{keys}] "
+            number = len(self.waiting.intersection((*self.seen, *self.decided))) + 1
+            question = f"[{number:,}/{len(self.waiting):,}] publish {name}? [{keys}] "
             key = self.keyboard.press(question)
             try:
                 match key:
@@ -187,10 +267,12 @@ class Review(Struct):
                         return key
                     case "r":
                         rest[0] = self._rename(rest[0])
-                    case "y" | "n" | "a" | "d" | "w" | "g" | "e" | "p" | "P" if key in keys:
-                        if self._decide(key, rest if key in "ad" else rest[:1]):
+                    case _ if key != "?" and key in keys.split(","):
+                        if self._decide(key, self._meant_by(key, rest)):
                             return key
                     case _:
+                        if key == "?":
+                            self._print_details(rest[0], lambda label: label != "verdict")
                         _print_lines(*_help(keys))
             except RootsdError as error:
                 if error.code in (ErrorCode.REFUSED, ErrorCode.UNREACHABLE):
@@ -200,13 +282,21 @@ class Review(Struct):
                     self._refresh(rest)
         return "s"
 
+    def _meant_by(self, key: str, rest: Sequence[Item]) -> Sequence[Item]:
+        """Return the projects that a key decides about. `rest` is that of the group."""
+        match key:
+            case "A":
+                return self._all_safe()
+            case "a" | "d":
+                return rest
+            case _:
+                return rest[:1]
+
     def _refresh(self, rest: list[Item]) -> None:
         """Read the projects again; show the first one if it differs from the one shown."""
         before = rest[0]
-        listed = {item["id"] for item in rest}
-        rest[:] = self._details(rest)
-        self.decided |= listed.difference(item["id"] for item in rest)
-        if rest and rest[0] != before:
+        rest[:] = self._with_risks(self._as_listed_now(rest))
+        if self._read_first(rest) and rest[0] != before:
             self._show(rest[0])
 
     def _decide(self, key: str, meant: Sequence[Item]) -> bool:
@@ -266,7 +356,13 @@ def _keys_for(item: Item) -> str:
     more = "w," if confirmable_worktrees(item) else ""
     more += "g," if _confirmable_git(item) else ""
     keys = _KEYS.replace("y,", f"y,{more}", 1)
+    keys = keys.replace("d,", "d,A,") if _is_safe(item) else keys
     return keys.replace("y,", _REQUEST_KEYS, 1) if "request" in item else keys
+
+
+def _is_safe(item: Item) -> bool:
+    """Return whether all of a project was seen without a risk, and an approval needs no choice."""
+    return item["risk"] == "" and not item["incomplete"] and "request" not in item
 
 
 def _confirmable_git(item: Item) -> Sequence[Item]:

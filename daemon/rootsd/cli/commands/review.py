@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from rootsd.cli.answers.changed_files import (
@@ -20,7 +17,7 @@ from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
 from rootsd.link.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S
-from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, Selection
+from rootsd.wire.projects import NextPendingQuery
 
 SECTION = "Decide"
 
@@ -47,9 +44,11 @@ def command(
 ) -> int | None:
     """Decide about the pending projects one by one, with the known facts about each.
 
-    Projects are grouped by parent and by the owner of their origin. The keys are: y publish, n
-    deny, a publish the rest of the group, d deny the rest of the group, s skip, r rename, q quit,
-    ? help. Each key takes effect at once, and rootsd undo takes it back.
+    Projects that a session requests come first, then those without risks. They are grouped by
+    parent and by the owner of their origin. The keys are: y publish, n deny, a publish the rest of
+    the group, d deny the rest of the group, A publish all without risks, s skip, r rename, q quit,
+    ? details and help. A key about several projects lists them and asks. rootsd undo takes each
+    answer back.
 
     --changed is about files that tools run, such as .mcp.json and hooks. First, it prints a diff
     of what programs behind the wall changed. On a terminal, rootsd status then stops listing that.
@@ -73,7 +72,6 @@ def command(
         goes_on = True
         while goes_on:
             waiting = invocation.call(NextPendingQuery(tuple(review.seen)))["items"]
-            waiting += _incomplete(invocation, review)
             if not waiting and not review.seen:
                 invocation.output.message("No project needs a decision.")
             goes_on = review.ask_about(waiting)
@@ -100,13 +98,6 @@ def _review_changed(invocation: Invocation, keyboard: Keyboard) -> None:
     shown |= review_approved(invocation, keyboard if asks else None)
     if not shown:
         invocation.output.message("There are no unreviewed changes in files that tools run.")
-
-
-def _incomplete(invocation: Invocation, review: Review) -> list[Mapping[str, Any]]:
-    """Return the incomplete projects that the person was not asked about."""
-    query = ProjectsQuery(cwd="/", select=Selection.INCOMPLETE)
-    listed: list[Mapping[str, Any]] = invocation.call(query)["items"]
-    return [item for item in listed if item["id"] not in review.seen]
 
 
 def _wait(invocation: Invocation, review: Review) -> bool:

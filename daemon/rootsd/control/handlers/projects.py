@@ -29,9 +29,12 @@ from rootsd.wire.projects import (
     ProjectItem,
     ProjectListing,
     ProjectsQuery,
+    RequestNote,
     RiskReading,
     Selection,
     ShowQuery,
+    WaitingItem,
+    WaitingResult,
     WorktreeItem,
 )
 
@@ -120,7 +123,7 @@ class ProjectHandlers(Handlers):
             return {}
         return await self.services.reader.risks(projects, _QUICK_S)
 
-    async def next_pending(self, query: NextPendingQuery) -> ProjectListing:
+    async def next_pending(self, query: NextPendingQuery) -> WaitingResult:
         """Wait for pending projects that the client does not know, and return them."""
         known = frozenset(query.known)
         catalog, fresh = self.ledger.catalog, self._has_new_pending(known)
@@ -128,9 +131,19 @@ class ProjectHandlers(Handlers):
             while not fresh:
                 catalog = await self.ledger.wait_for_change(catalog)
                 fresh = self._has_new_pending(known)
-        listing = await self.listing(ProjectsQuery("/", select=Selection.PENDING))
-        listing["items"] = [item for item in listing["items"] if item["id"] not in known]
-        return listing
+        revision = (await self.ledger.current()).revision
+        catalog = self.ledger.catalog
+        items = [
+            WaitingItem(
+                id=project.id,
+                identity=identity_fingerprint(project.observed.identity),
+                requested=isinstance(self.services.note_on(path), RequestNote),
+            )
+            for path, project in sorted(catalog.projects.items())
+            if project.id not in known
+            and (catalog.is_pending(project) or catalog.is_incomplete(project))
+        ]
+        return WaitingResult(revision=revision, items=items, warnings=[])
 
     def _has_new_pending(self, known: frozenset[str]) -> bool:
         catalog = self.ledger.catalog
