@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,41 @@ def test_an_unknown_request_of_a_session_cannot_bring_a_folder_in(
     assert relay.client_sends({"jsonrpc": "2.0", "method": "session/new", "params": bad}) == []
 
 
+OTHER_WAYS: list[Callable[[str], dict[str, Any]]] = [
+    lambda folder: {"additional_directories": [folder]},  # as the Python SDK writes it
+    lambda folder: {"Cwd": folder},
+    lambda folder: {"_meta": {"additionalRoots": [folder]}},  # both are for Claude
+    lambda folder: {"_meta": {"claudeCode": {"options": {"additionalDirectories": [folder]}}}},
+    lambda folder: {"_meta": [{"cwd": folder}]},
+]
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_no_other_member_that_agents_read_brings_a_folder_in(
+    relay: AcpRelay, disk: Path, way: Callable[[str], dict[str, Any]]
+) -> None:
+    assert relay.client_sends(new_session(disk / "api", **way(str(disk / "secret")))) == []
+    assert "is not approved" in relay.client_gets()[0]["error"]["message"]
+    good = way(str(disk / "web"))
+    assert relay.begin(disk / "api", **good) == {
+        "cwd": str(disk / "api"), "mcpServers": [TOOLS], **good,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [7, [7], [None], {"path": "/etc"}])
+def test_a_folder_is_a_text(relay: AcpRelay, disk: Path, value: object) -> None:
+    assert relay.client_sends(new_session(disk / "api", additionalDirectories=value)) == []
+    assert relay.client_sends(new_session(disk / "api", additionalDirectories=None))
+
+
+def test_a_folder_that_depends_on_the_reader_does_not_pass(relay: AcpRelay, disk: Path) -> None:
+    (disk / "api/deep/er").mkdir(parents=True)
+    (disk / "to-deep").symlink_to(disk / "api/deep/er")
+    for path in ("to-deep/../../sub", "api/sub/../sub"):  # the disk finds api/sub for both
+        passed = relay.client_sends(new_session(f"{disk}/{path}"))
+        assert bool(passed) is path.startswith("api")
+
+
 @pytest.mark.parametrize("cwd", ["src", "", "/nowhere/at/all", None])
 def test_a_session_needs_a_folder_that_exists(relay: AcpRelay, cwd: str | None) -> None:
     assert relay.client_sends(request("session/new", {"cwd": cwd, "mcpServers": []})) == []
@@ -139,9 +175,37 @@ def test_the_client_serves_files_of_the_session_only(
         assert relay.agent_gets()[0]["error"]["code"] == -32002
     assert ask("new.py") == []
     assert ask(f"{disk}/api/new.py", session="other") == []
-    relay.folders.roots = ()
-    relay.client_sends(request("session/list", {}))  # it asks the daemon again
+    relay.folders.roots = ()  # the daemon is asked each time
     assert ask(f"{disk}/api/new.py") == []
+    relay.agent_gets()
+    relay.folders.error = RootsdError("no daemon", "rootsd up")
+    assert ask(f"{disk}/api/new.py") == []
+    assert relay.agent_gets()[0]["error"]["message"] == "no daemon; try: rootsd up"
+
+
+@pytest.mark.parametrize("name", ["PATH", "Path", "session_id"])
+def test_a_request_with_a_second_spelling_of_its_path_or_session_is_refused(
+    relay: AcpRelay, disk: Path, name: str
+) -> None:
+    relay.begin(disk / "api")
+    params = {"sessionId": "s", "path": f"{disk}/api/x", "line": 1}
+    assert relay.agent_sends(request("fs/read_text_file", params))  # the control
+    assert relay.agent_sends(request("fs/read_text_file", {**params, name: "/etc/x"})) == []
+
+
+def test_an_agent_that_reads_no_refusals_is_not_read(relay: AcpRelay) -> None:
+    def flood(count: int) -> None:
+        for _ in range(count):
+            refused = request("fs/read_text_file", {"path": "/etc/" + 2_000 * "x"})
+            relay.session.from_server(json.dumps(refused).encode(), 0.0)
+
+    flood(500)
+    relay.agent_gets()
+    relay.session.output_written()
+    flood(1_000)
+    assert not relay.session.is_flooded, "it has read some of them"
+    flood(1_000)
+    assert relay.session.is_flooded
 
 
 def test_a_read_only_root_is_read_and_not_written(disk: Path) -> None:
@@ -149,7 +213,6 @@ def test_a_read_only_root_is_read_and_not_written(disk: Path) -> None:
     relay = AcpRelay(approvals)
     relay.begin(disk / "api")
     approvals.roots = (root_at(disk / "api", writable=False),)
-    relay.client_sends(request("session/list", {}))
     params = {"sessionId": "s", "path": f"{disk}/api/x"}
     assert relay.agent_sends(request("fs/read_text_file", params))
     assert relay.agent_sends(request("fs/write_text_file", params)) == []
@@ -238,6 +301,8 @@ TRICKS = [
     '"method": "fs/write_text_file"',
     '"Method": "fs/write_text_file"',
     r'"m\u0065thod": "fs/write_text_file"',
+    '"CWD": "/etc"',
+    '"additional_directories": ["/etc"]',
 ]
 
 
@@ -253,12 +318,15 @@ def test_long_messages_pass_unread_but_with_their_answers(relay: AcpRelay) -> No
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_a_long_message_with_a_second_method_is_read(relay: AcpRelay, trick: str) -> None:
+def test_a_long_message_with_a_second_method_or_a_folder_is_read(
+    relay: AcpRelay, trick: str
+) -> None:
     line = json.dumps(LONG, ensure_ascii=False)
     assert messages.long_call(line.encode()) is not None
     path = '"id": 9, "params": {"path": "/etc/passwd"}'
     passed = relay.agent_sends(f"{line[:-1]}, {trick}, {path}}}".encode())
     assert "fs/write_text_file" not in json.dumps(passed)
+    assert messages.long_call(f"{line[:-1]}, {trick}}}".encode()) is None
     assert messages.long_call(line.encode().replace("é".encode(), b"\xe9")) is None
 
 

@@ -253,10 +253,10 @@ def test_a_server_that_requests_roots_without_reading_is_ended(tmp_path: Path) -
             most = max(most, proxy.memory_info().rss)
         error = client.answer()
         assert (error["id"], error["error"]["code"]) == (1, -32603)
-        assert "again and again" in error["error"]["message"]
+        assert "reads no answer" in error["error"]["message"]
         assert client.process.wait(HANG_GUARD_S) == 128 + signal.SIGTERM
         assert most < 80e6
-        assert b"again and again" in client.complaints()
+        assert b"reads no answer" in client.complaints()
 
 
 def test_open_requests_are_answered_after_end_of_input() -> None:

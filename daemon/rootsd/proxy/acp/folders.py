@@ -8,7 +8,6 @@ from rootsd.core.paths import bytes_of
 from rootsd.link import rpc
 from rootsd.link.connect import connect_to_daemon
 from rootsd.net.root_question import TIMEOUT_S
-from rootsd.proxy.run.folder_check import canonical
 from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
 from rootsd.wire.hello import HELLO_METHOD, Hello, hello_params
 from rootsd.wire.requested_scope import RequestedScope
@@ -37,16 +36,20 @@ class ApprovedFolders:
 
     def folder(self, path: str) -> bytes | None:
         """Return the real path of a folder, or None if there is none."""
-        try:
-            return canonical(bytes_of(path))
-        except UnicodeEncodeError:
-            return None
+        real = self.place(path)
+        return real if real is not None and os.path.isdir(real) else None
 
     def place(self, path: str) -> bytes | None:
-        """Return where a path leads, or None if no file can be there."""
+        """Return where a path leads, or None if no file can be there.
+
+        None also if that depends on the reader: the disk follows a link before `..`, and some
+        programs remove `..` and the name before it first.
+        """
         try:
-            return os.path.realpath(bytes_of(path))
-        except (OSError, ValueError):
+            given = bytes_of(path)
+            real = os.path.realpath(given)
+            return real if os.path.realpath(os.path.normpath(given)) == real else None
+        except (OSError, ValueError):  # UnicodeEncodeError among them
             return None
 
     def _ask(self, scope: RequestedScope) -> tuple[RootFolder, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ SETUPS = frozenset({"session/new", "session/load", "session/resume", FORK})
 RESOURCE_NOT_FOUND = -32002
 _FOLDERS = ("params", "additionalDirectories")
 _SERVERS = ("params", "mcpServers")
+_FOLDER_NAMES = frozenset({"cwd", "additionaldirectories", "additionalroots"})
+_PLACE_NAMES = {"path": "path", "cwd": "cwd", "sessionid": "sessionId"}
 _OUTSIDE = (("params", "clientCapabilities", "fs"), ("params", "clientCapabilities", "terminal"))
 TOOLS = "rootsd"
 """The name of the MCP server with rootsd's own tools."""
@@ -49,11 +51,15 @@ def long_call(line: bytes) -> Request | Notification | None:
     """Return a long prompt or update without its params, or None for any other line.
 
     To parse one of 5 MB takes 10 ms. Here, the beginning of the line says what it is, and nothing
-    behind it can say something else: no other member is named `method`, and no name has an escape.
+    behind it can say something else: no other member is named `method`, none may name a folder of
+    the session, and no name has an escape.
     """
     if len(line) < _LONG_BYTES or (found := _LONG_CALL.match(line)) is None:
         return None
-    if b"\\u" in line or line.find(b"\r", 0, -1) >= 0 or line.lower().count(b'"method"') > 1:
+    if b"\\u" in line or line.find(b"\r", 0, -1) >= 0:
+        return None
+    lowered = line.lower()
+    if lowered.count(b'"method"') > 1 or b'"cwd"' in lowered or b'"additional' in lowered:
         return None
     try:
         line.isascii() or line.decode()
@@ -69,8 +75,39 @@ def sets_folders(request: Request | Notification) -> bool:
         return True
     if not request.method.startswith("session/") or request.method == LIST:
         return False
-    names = request.params if isinstance(request.params, dict) else {}
-    return "cwd" in names or "additionalDirectories" in names
+    return next(named_folders(request.params), None) is not None
+
+
+def named_folders(params: object) -> Iterator[object]:
+    """Yield each folder that params name for the agent, which is a text if the agent can use it.
+
+    Agents of the Python SDK also read `additional_directories`, and the one for Claude reads
+    folders in `_meta`. The folders of MCP servers are their own.
+    """
+    match params:
+        case dict():
+            for name, value in params.items():
+                if _folded(name) in _FOLDER_NAMES:
+                    if value is not None:
+                        yield from value if isinstance(value, list) else (value,)
+                elif name != "mcpServers":
+                    yield from named_folders(value)
+        case list():
+            for value in params:
+                yield from named_folders(value)
+        case _:
+            pass
+
+
+def has_look_alikes(params: object) -> bool:
+    """Return whether params have a member that some clients take for the path or the session."""
+    names = params if isinstance(params, dict) else {}
+    return any(_PLACE_NAMES.get(_folded(name), name) != name for name in names)
+
+
+def _folded(name: str) -> str:
+    """Return a name as parsers compare it that ignore its case, or how its words are joined."""
+    return name.casefold().replace("_", "")
 
 
 def without_outside_capabilities(line: bytes) -> bytes:
@@ -153,16 +190,6 @@ def text_at(params: object, name: str) -> str | None:
     """Return the text `name` in params, or None."""
     value = params.get(name) if isinstance(params, dict) else None
     return value if isinstance(value, str) else None
-
-
-def folders_at(params: object) -> tuple[str, ...] | None:
-    """Return the `additionalDirectories` in params, or None if they are no list of texts."""
-    given = params.get("additionalDirectories") if isinstance(params, dict) else None
-    if given is None:
-        return ()
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        return None
-    return tuple(given)
 
 
 def merged(first: Iterable[str], more: Iterable[str]) -> list[str]:

@@ -48,6 +48,7 @@ _BATCH = ErrorResponse(None, INVALID_REQUEST, "ACP has no batches")
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES} bytes"
 ParsedLine = Message | Batch | Malformed
 _CLIENT_SERVES = ("fs/", "terminal/")
+_MAX_REFUSALS = 1_000  # that an agent leaves unread
 
 
 class FolderSource(Protocol):
@@ -106,6 +107,7 @@ class AcpSession(RelayedSession):
         self._sessions: dict[str, tuple[bytes, ...]] = {}
         self._approved: tuple[RootFolder, ...] = ()
         self._takes_folders = False
+        self._unread_refusals = 0
         self._printed = ""
 
     @property
@@ -117,6 +119,16 @@ class AcpSession(RelayedSession):
     def pending_responses(self) -> int:
         """How many responses the client waits for."""
         return self._replay.waiting_count
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether the agent has asked for so much that the loop must stop reading it."""
+        return self._unread_refusals >= _MAX_REFUSALS
+
+    def output_written(self) -> None:
+        """Note that the agent may have read its input."""
+        if not self._out.server_lags:
+            self._unread_refusals = 0
 
     def from_client(self, line: bytes, now: float) -> None:  # noqa: ARG002
         """Take a line of the client, without its newline."""
@@ -167,6 +179,7 @@ class AcpSession(RelayedSession):
         match message:
             case Request() if (refusal := self._refusal(message)) is not None:
                 self._out.to_server += encode(refusal)
+                self._unread_refusals += self._out.server_lags
                 return
             case Notification(method) if method.startswith(_CLIENT_SERVES):
                 self._note_dropped("agent", "a request without an id")
@@ -188,20 +201,22 @@ class AcpSession(RelayedSession):
             self._approved = self._folders.approved()
         if not messages.sets_folders(request):
             return line
-        cwd, more = text_at(request.params, "cwd"), messages.folders_at(request.params)
-        if more is None or (cwd is None and request.method in messages.SETUPS):
-            what = (
-                "a cwd" if more is not None else "additionalDirectories that are a list of paths"
-            )
-            raise RootsdError(f"{request.method} needs {what}", "rootsd acp --help")
-        given = (*(() if cwd is None else (cwd,)), *more)
+        cwd = text_at(request.params, "cwd")
+        if cwd is None and request.method in messages.SETUPS:
+            raise RootsdError(f"{request.method} needs a cwd", "rootsd acp --help")
+        given: dict[str, None] = {} if cwd is None else {cwd: None}
+        for folder in messages.named_folders(request.params):
+            if not isinstance(folder, str):
+                what = "names a folder that is not a path"
+                raise RootsdError(f"{request.method} {what}", "rootsd acp --help")
+            given[folder] = None
         folders = self._approved_folders(given)
         if request.method not in messages.SETUPS:
             return line
         added = self._together_with(folders)
         if self._takes_folders and added:
-            sent = messages.merged(more, map(text_of, added))
-            line = messages.with_folders(line, sent)
+            _, *more = given
+            line = messages.with_folders(line, messages.merged(more, map(text_of, added)))
             folders += added
         session = text_at(request.params, "sessionId")
         if session is not None and request.method != messages.FORK:  # it may ask for files at once
@@ -263,7 +278,17 @@ class AcpSession(RelayedSession):
         if path is None and not is_file and session:
             path = text_of(session[0])  # the client starts it in the session's folder
         place = self._folders.place(path) if path is not None and path.startswith("/") else None
-        if place is not None and any(contains(each, place) for each in session):
+        if (
+            place is not None
+            and any(contains(each, place) for each in session)
+            and not messages.has_look_alikes(request.params)
+        ):
+            try:
+                self._approved = self._folders.approved()
+            except RootsdError as error:
+                return ErrorResponse(
+                    request.id, INVALID_PARAMS, f"{error.message}; try: {error.remedy}"
+                )
             root = _innermost(self._approved, place)
             if root is not None and (root.writable or request.method == "fs/read_text_file"):
                 return None

@@ -488,7 +488,8 @@ class RunProxy:
         if now >= self._flooded_until:
             self._flooded_until = math.inf
             self._stop_reason = RootsdError(
-                "the server requested roots again and again but read no answer", "rootsd sessions"
+                f"the {self._session.program} sends requests but reads no answer",
+                "rootsd sessions",
             )
             self._report(self._stop_reason)
             self._kill(server)
