@@ -8,7 +8,7 @@ asked for them itself. Source: runs of Codex 0.171.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from rootsd.proxy.run.roots import NamedFolders, client_paths
 from rootsd.wire import jsonrpc
@@ -30,17 +30,23 @@ def is_codex(initialize: Request) -> bool:
             return False
 
 
-def folders_of(message: object) -> NamedFolders | None:
-    """Return the folders of the session in a call, its place first; None if it names none."""
-    match message:
-        case Request(_, "tools/call", {"_meta": {"codex/sandbox-state": dict() as state}}):
+class SandboxState(NamedTuple):
+    """Where a session works, as all paths that may be meant, and where else it may write."""
+
+    here: tuple[bytes, ...]
+    writable: NamedFolders
+
+
+def state_of(request: Request) -> SandboxState | None:
+    """Return what Codex says in a call about its session, or None."""
+    match request.params:
+        case {"_meta": {"codex/sandbox-state": {"sandboxCwd": str() as uri} as state}}:
             pass
         case _:
             return None
-    uri = state.get("sandboxCwd")
-    here = client_paths(uri) if isinstance(uri, str) else ()
-    named = (here, *map(client_paths, _writable(state)))
-    return tuple(dict.fromkeys(filter(None, named))) if here else None
+    here = client_paths(uri)
+    writable = (paths for path in _writable(state) if (paths := client_paths(path)))
+    return SandboxState(here, tuple(writable)) if here else None
 
 
 def _writable(state: dict[str, Any]) -> Iterator[str]:

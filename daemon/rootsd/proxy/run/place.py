@@ -21,13 +21,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.proxy.run import codex
+from rootsd.proxy.run.input_required import may_require_input
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.roots import NamedFolders, RootsProvider
 from rootsd.wire.hello import MoveResult, WorkFolders
+from rootsd.wire.jsonrpc import Batch, Malformed, Message, Request
 
 Folders = tuple[bytes, ...]
 TakeNote = Callable[[str], bytes | None]
@@ -53,23 +57,42 @@ class Standing(Enum):
     """That is not known yet, or the server is about to move."""
 
 
+class CallPlace(NamedTuple):
+    """What a call says about where it works. It came after a question to the client."""
+
+    after_question: int
+    """The number of that question."""
+    told: NamedFolders | None = None
+    """The folders of the session, if they came with the call. Otherwise the client is asked."""
+    writable: NamedFolders = ()
+    """More folders in which Codex may write. Nobody has opened them."""
+    agent: NamedFolders = ()
+    """The folder of an agent beside the main one, if that makes the call."""
+
+
+def uses_place(message: Message | Batch | Malformed) -> bool:
+    """Return whether the answer to a line depends on the folder where the session works."""
+    if isinstance(message, Batch):
+        return any(map(uses_place, message.members))
+    return isinstance(message, Request) and may_require_input(message)
+
+
 class SessionPlace:
     """The folders of one session. `start` is its first working directory, or None.
 
-    `take_note` returns the folder of the agent that makes the call with this id, if its hook says
-    that it is another agent than the main one.
+    `take_note` returns the folder in which an agent beside the main one makes the call with an id.
     """
 
     def __init__(
         self, provider: RootsProvider, out: Outbox, start: bytes | None, take_note: TakeNote
     ) -> None:
-        self.take_note = take_note
         self.has_moved = False
         """Whether the place is another one since the last `take_move`."""
         self.working_directory = start
         """The place of the session."""
         self._provider = provider
         self._out = out
+        self._take_note = take_note
         self._start = start
         self._folders: Folders | None = () if start is None else (start,)
         self._first: Folders | None = None  # what the client said first
@@ -96,40 +119,36 @@ class SessionPlace:
             else:
                 self.moved(_SILENT)
 
-    def look(
-        self, after: int, agent: Folders, now: float, *, is_idle: bool
-    ) -> Standing | RootsdError:
-        """Return whether a call may go on, or why it must not.
+    def place_of(self, message: Message | Batch | Malformed) -> CallPlace:
+        """Return what a call that comes now says about where it works."""
+        place = CallPlace(self._provider.asked)
+        match message:
+            case Request(_, "tools/call", {"_meta": {"claudecode/toolUseId": str() as call}}):
+                folder = self._take_note(call)
+                return place if folder is None else place._replace(agent=((folder,),))
+            case Request() if (state := codex.state_of(message)) is not None:
+                return place._replace(told=(state.here,), writable=state.writable)
+            case _:
+                return place
 
-        It came after the question `after` to the client. `agent` has the folder of an agent that
-        may be elsewhere than the session. `is_idle`: no call is in flight.
-        """
-        if self._provider.heard <= after:
+    def look(self, call: CallPlace, now: float, *, is_idle: bool) -> Standing | RootsdError:
+        """Return whether a call may go on, or why it must not. `is_idle`: no call is in flight."""
+        if call.told is not None:
+            told = first = self._provider.real_folders(call.told)
+        elif self._provider.heard > call.after_question:
+            statement, first = self._provider.statement, self._provider.first_statement or ()
+            if isinstance(statement, RootsdError):
+                return statement
+            told = statement
+        else:
             self._provider.ask_client_again(now)
             return Standing.WAIT
-        told, first = self._provider.statement, self._provider.first_statement
-        if self._first is None and first is not None:
-            self._begin(first)
-        if isinstance(told, RootsdError):
-            return told
-        return self._go((*agent, *told), now, is_idle=is_idle)
-
-    def look_at(
-        self, told: NamedFolders, agent: Folders, now: float, *, is_idle: bool
-    ) -> Standing | RootsdError:
-        """Return the same for a call that came with the folders of its session."""
-        folders = self._provider.real_folders(told)
         if self._first is None:
-            self._begin(folders)
-        return self._go((*agent, *folders), now, is_idle=is_idle)
-
-    def look_in_sandbox(
-        self, told: NamedFolders, now: float, *, is_idle: bool
-    ) -> Standing | RootsdError:
-        """Return the same for a call of Codex, which names all folders that it may write in."""
-        folders = self._provider.real_folders(told)
-        self._announced.update(folders[1:])
-        return self._go(folders, now, is_idle=is_idle)
+            self._begin(first)
+        writable = self._provider.real_folders(call.writable)
+        self._announced.update(writable)
+        folders = (*self._provider.real_folders(call.agent), *told, *writable)
+        return self._go(tuple(dict.fromkeys(folders)), now, is_idle=is_idle)
 
     def _go(self, folders: Folders, now: float, *, is_idle: bool) -> Standing | RootsdError:
         if self._moving is not None:
@@ -137,11 +156,8 @@ class SessionPlace:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             return failure
-        if self._first is None:
-            self._begin(folders)
         if not folders:
             return _NOWHERE if self._first else Standing.HERE
-        folders = tuple(dict.fromkeys(folders))
         if folders == self._folders:
             return self._verdict(folders)
         if is_idle:

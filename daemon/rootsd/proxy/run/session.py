@@ -27,18 +27,17 @@ from itertools import count
 from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.run import codex, input_required
+from rootsd.proxy.run import input_required
 from rootsd.proxy.run.call_watch import CALL_METHODS
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.place import Folders, SessionPlace, Standing
+from rootsd.proxy.run.place import CallPlace, SessionPlace, Standing, uses_place
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import (
-    NamedFolders,
     RootFolder,
     RootsProvider,
     WallState,
@@ -106,17 +105,11 @@ class _Action(Enum):
 
 
 class _Queued(NamedTuple):
-    """A line of the client that waits. It came after the question `after_question` to the client.
-
-    `told` are the folders of the session that the client sent with the line, or None. `agent` has
-    the folder of another agent than the main one, if that makes the call.
-    """
+    """A line of the client that waits, with what it says about its place if it depends on one."""
 
     line: bytes
     message: ParsedLine
-    after_question: int
-    told: NamedFolders | None
-    agent: Folders
+    place: CallPlace | None
 
 
 class _ServerState(Enum):
@@ -204,8 +197,10 @@ class RunSession(RelayedSession):
 
     def _to_queue(self, line: bytes, message: ParsedLine) -> _Queued | None:
         """Return what to queue, or None for a line that the client has to send again."""
+        if self._place is None or not uses_place(message):
+            return _Queued(line, message, None)
         told = None
-        if self._place is not None and isinstance(message, Request):
+        if isinstance(message, Request):
             if (question := input_required.place_question(message, self._signer)) is not None:
                 self._out.to_client += question
                 return None
@@ -216,17 +211,8 @@ class RunSession(RelayedSession):
                 told = parse_client_roots(answer)
                 line = input_required.without_place(line.decode()).encode()
                 message = parse_strict(line)
-        agent = () if self._place is None else self._agent_folder(self._place, message)
-        return _Queued(line, message, self._provider.asked, told, agent)
-
-    def _agent_folder(self, place: SessionPlace, message: ParsedLine) -> Folders:
-        """Return the folder of the agent that makes a call, if it may be elsewhere."""
-        match message:
-            case Request(_, "tools/call", {"_meta": {"claudecode/toolUseId": str() as call}}):
-                folder = place.take_note(call)
-                return () if folder is None else self._provider.real_folders(((folder,),))
-            case _:
-                return ()
+        place = self._place.place_of(message)
+        return _Queued(line, message, place if told is None else place._replace(told=told))
 
     def from_server(self, line: bytes, now: float) -> None:
         """Take a line of the server, without its newline."""
@@ -464,17 +450,13 @@ class RunSession(RelayedSession):
 
     def _standing_of(self, queued: _Queued, now: float) -> Standing | RootsdError:
         """Return whether the server is where the session works, if a line depends on that."""
-        place = self._place
-        if place is None or not _uses_place(queued.message):
+        if self._place is None or queued.place is None:
+            return Standing.HERE
+        may_ask = self._router.may_ask_client and not _is_2026(queued.message)
+        if queued.place.told is None and not may_ask:
             return Standing.HERE
         is_idle = next(self._router.in_flight(), None) is None
-        if queued.told is not None:
-            return place.look_at(queued.told, queued.agent, now, is_idle=is_idle)
-        if (sandbox := codex.folders_of(queued.message)) is not None:
-            return place.look_in_sandbox(sandbox, now, is_idle=is_idle)
-        if not self._router.may_ask_client or _is_2026(queued.message):
-            return Standing.HERE
-        return place.look(queued.after_question, queued.agent, now, is_idle=is_idle)
+        return self._place.look(queued.place, now, is_idle=is_idle)
 
     def _action_for_call(self, now: float) -> _Action | RootsdError:
         """Return what to do with a call, which may need another server first."""
@@ -627,13 +609,6 @@ def _contains_call(message: ParsedLine) -> bool:
     if isinstance(message, Batch):
         return any(_contains_call(member) for member in message.members)
     return isinstance(message, Request) and message.method in CALL_METHODS
-
-
-def _uses_place(message: ParsedLine) -> bool:
-    """Whether the answer to a line depends on the folder where the session works."""
-    if isinstance(message, Batch):
-        return any(_uses_place(member) for member in message.members)
-    return isinstance(message, Request) and input_required.may_require_input(message)
 
 
 def _is_2026(message: ParsedLine) -> bool:
