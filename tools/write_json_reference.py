@@ -24,7 +24,14 @@ from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
-from rootsd.wire.hello import HELLO_METHOD, Hello, HelloResult
+from rootsd.wire.hello import (
+    HELLO_METHOD,
+    MOVE_METHOD,
+    Hello,
+    HelloResult,
+    MoveResult,
+    WorkFolders,
+)
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
 
@@ -203,8 +210,10 @@ def _protocol_lines() -> Iterator[str]:
     yield "\n## The hello on mcp.sock\n"
     yield cleandoc(f"""
         `mcp.sock` speaks MCP. Before its first message, a client may send `{HELLO_METHOD}`, which
-        names the client and narrows its roots. A hello with unknown keys is refused.""")
-    hello = json_objects((Hello, HelloResult))
+        names the client and narrows its roots. A hello with unknown keys is refused.
+        When its session works in other folders, it sends them with `{MOVE_METHOD}`. The answer
+        says which of them are in no root. The session moves only if the first one is in a root.""")
+    hello = json_objects((Hello, HelloResult, WorkFolders, MoveResult))
     for each in hello.values():
         yield from _object(each, elsewhere=elsewhere)
     results = (each.result for each in REQUEST_TYPES)

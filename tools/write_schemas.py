@@ -25,12 +25,15 @@ from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
 from rootsd.wire.hello import (
     HELLO_METHOD,
+    MOVE_METHOD,
     PROPOSED_FOLDER_METHOD,
     REPORTED_ROOTS_METHOD,
     Hello,
     HelloResult,
+    MoveResult,
     ProposedFolderParams,
     ReportedRoots,
+    WorkFolders,
 )
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.requested_scope import RequestedScope
@@ -42,10 +45,10 @@ JsonSchema = dict[str, Any]
 _ABOUT = """\
 The messages of rootsd's own protocol, and the output of its commands with --json.
 
-control.sock takes one JSON-RPC 2.0 request per line. rootsd/hello and the notifications
-rootsd/told and rootsd/proposed go to mcp.sock. The parameters of METHOD are in $defs under
-METHOD.params, and its result under METHOD.result, with - in place of /. What a command such as
-`parent add` prints with --json is under parent-add.output.
+control.sock takes one JSON-RPC 2.0 request per line. rootsd/hello, rootsd/move, and the
+notifications rootsd/told and rootsd/proposed go to mcp.sock. The parameters of METHOD are in
+$defs under METHOD.params, and its result under METHOD.result, with - in place of /. What a command
+such as `parent add` prints with --json is under parent-add.output.
 
 Newer versions add keys to results. A query ignores keys that the daemon does not know. A command
 that decides something, and rootsd/hello, are refused with them. Strings may have lone surrogates,
@@ -62,10 +65,12 @@ checks what this schema cannot: the owner and the mode of the file."""
 _RESULTS: Mapping[str, type] = {
     **{request_type.method: request_type.result for request_type in REQUEST_TYPES},
     HELLO_METHOD: HelloResult,
+    MOVE_METHOD: MoveResult,
 }
 _REQUESTS: Mapping[str, type] = {
     **{request_type.method: request_type for request_type in REQUEST_TYPES},
     HELLO_METHOD: Hello,
+    MOVE_METHOD: WorkFolders,
 }
 _NOTIFICATIONS: Mapping[str, type] = {
     "progress": ScanProgressItem,
