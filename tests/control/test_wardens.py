@@ -29,7 +29,7 @@ from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings, WallUse
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import ApplyMode, DecisionVerb, TagRequest
 from rootsd.wire.feed import FEED_VERSION, OtherVersion
-from rootsd.wire.follow import FeedPart, FollowRequest
+from rootsd.wire.follow import FeedPart, FollowRequest, MoveRequest
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
 from rootsd.wire.wall import AddRootsRequest, ConfinedState, ReportConfinedRequest, WallProgram
@@ -242,6 +242,30 @@ async def test_the_workspace_grows_by_approvals_and_survives_a_reconnection() ->
     async with connected(control) as warden:
         answer = await warden.follow("x", **scope, start=start)
         assert by_path(answer["view"]).keys() == {P1, P3}
+
+
+async def test_a_wall_moves_to_another_root_and_never_out_of_all_roots() -> None:
+    """The roots of the new place come before the answer."""
+    control = ControlHarness(root(1), root(2), project(3))
+    async with connected(control) as warden:
+        await warden.follow("x", workspace=P1)
+        move = {"jsonrpc": "2.0", "id": 1, "method": "move", "params": {"folders": [P2 + "/a"]}}
+        await warden.stream.send(json.dumps(move).encode() + b"\n")
+        assert (await warden.view()).keys() == {P2}
+        moved = (await warden.next())["result"]
+        assert (moved["outside"], moved["start"]["anchor"]) == ([], P2)
+        assert (await confined(control))[0]["scope"] == [f"workspace:{P2}"]
+        for outside in (P3, "/"):
+            moved = await warden.call("move", folders=[outside])
+            assert moved == {"outside": [outside], "start": None}
+        await control.decide(APPROVE, "p3")
+        assert (await warden.view()).keys() == {P2, P3}, "it is still in the workspace of p2"
+
+
+async def test_only_a_follower_of_roots_moves() -> None:
+    control, connection = ControlHarness(root(1)), ConnectionState(7)
+    with pytest.raises(BadRequest, match="follows no roots"):
+        await control.ask(MoveRequest((P1,)), connection)
 
 
 async def test_the_focus_narrows_a_warden_without_a_scope() -> None:

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
-from rootsd.wire.hello import Hello, ScopeRefused
+from rootsd.wire.hello import Hello, MoveResult, ResumeState, ScopeRefused, WorkFolders
 from rootsd.wire.requested_scope import RequestedScope
 from rootsd.wire.roots_subscription import RootsSubscription, RootsUpdate
 from support.bridges import Message, fault, notice, reply
@@ -157,3 +158,28 @@ def test_the_roots_of_the_server_are_reported_to_every_daemon() -> None:
     assert told["method"] == "rootsd/told"
     assert told["params"] == {"roots": 2, "names": ["api", "web"]}
     assert said(subscription.connected())[-1] == told
+
+
+def test_a_move_goes_to_the_next_daemon_until_one_has_answered() -> None:
+    subscription = subscribed(Hello(scope=RequestedScope(workspace="/src/api")))
+    greeted(subscription)
+    (move,) = said(subscription.move(WorkFolders(("/src/web",))))
+    assert (move["method"], move["params"]) == ("rootsd/move", {"folders": ["/src/web"]})
+    subscription.connection_lost()
+    _, again, _ = said(subscription.connected())
+    assert again["params"] == move["params"]
+    start = {"anchor": "/src/web", "approvals": 3, "added": []}
+    moved, asked = subscription.take(reply(again["id"], {"outside": [], "start": start}))
+    assert moved == MoveResult((), ResumeState("/src/web", 3))
+    assert said(asked)[0]["method"] == "roots/list"
+    hello, question = said(subscription.connected())
+    assert (hello["params"]["start"], question["method"]) == (start, "roots/list")
+
+
+@pytest.mark.parametrize("answer", [{}, {"outside": 7}, None])
+def test_an_answer_to_a_move_that_makes_no_sense_is_an_error(answer: object) -> None:
+    subscription = subscribed(Hello())
+    greeted(subscription)
+    (move,) = said(subscription.move(WorkFolders(("/src/web",))))
+    moved, _ = subscription.take(reply(move["id"], answer))
+    assert isinstance(moved, RootsdError) == (answer != {})
