@@ -59,10 +59,10 @@ def command(
     The folders appear in the program at once, and stay until it ends or you deny them. They must
     be approved: this command approves nothing.
 
-    Without --to, it is the only program that sees the project of the working directory.
+    Without --to, rootsd takes the program that sees the project of the working directory, if there
+    is only one.
 
-    The agent itself does not notice new folders. Name them to it: Claude Code, for example, takes
-    /add-dir PATH.
+    The agent itself does not notice a new folder, so tell it: in Claude Code, type /add-dir PATH.
     """
     program = meant_program(invocation, to, "add-to-session REF")
     roots = [root for ref in refs for root in _roots(invocation, ref)]

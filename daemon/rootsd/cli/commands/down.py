@@ -47,7 +47,7 @@ class DownOutput(TypedDict):
     "--programs",
     type=click.Choice([each.value for each in ProgramsPolicy]),
     help="Let programs behind the wall wait for the next `rootsd up`, or end them."
-    " By default, they wait; on a terminal, this is asked.",
+    " By default, they wait; on a terminal, down asks.",
 )
 @pass_invocation
 def command(invocation: Invocation, programs: str | None) -> None:

@@ -26,8 +26,8 @@ SECTION = "Decide"
 def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Forget the decision on a project.
 
-    The project is pending again. It is no longer listed if its folder is gone, or if no scan
-    found it and only you proposed it.
+    The project is pending again. It leaves the list if its folder is gone, or if you added it by
+    hand and no scan finds it.
 
     If this concerns more than one project, forget lists them and asks for a key. Without a
     terminal, it needs --yes.

@@ -81,10 +81,11 @@ def command(
     the copy, and later changes of the file do not reach it. The copies end with the program, or
     when you deny a folder that the file is in.
 
-    Without --to, it is the only program that sees the project of the working directory.
+    Without --to, rootsd takes the program that sees the project of the working directory, if there
+    is only one.
 
-    A file must be regular, of at most 16 MiB, and in no folder that the program sees already. If
-    it may hold a secret, give asks; without a terminal, it refuses.
+    A file may have at most 16 MiB, and the program must not see its folder already. If the file
+    may hold a secret, give asks first. Without a terminal, it refuses.
     """
     from rootsd.wall.session.given_files import WrittenCopies, read_file
     from rootsd.wall.session.running_walls import folder_of

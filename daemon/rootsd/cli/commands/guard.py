@@ -62,9 +62,9 @@ def command(
     """Show or set who may decide which projects are published.
 
     \b
-    agents    programs that are known as a person's; a word is asked for any other
-    terminal  in addition, a person types a word on a terminal, each time
-    off       every program that runs as you
+    agents    refuse agents, and ask for a word where a program is not known as yours
+    terminal  the same, and ask for a word on the terminal each time
+    off       let every program decide that runs as you
     allow     know PROGRAM as yours, by its path or its name on your PATH
     disallow  take that back
 

@@ -84,8 +84,9 @@ def command(
     Tags are published with the root. bridge and run accept --only tag:TAG, and focus limits
     sessions to a tag. With REF alone, show the projects with their tags.
 
-    Sessions get the roots that share a tag with theirs. So if REF is a glob for more than one
-    project, tag lists them and asks for a key. Without a terminal, it needs --yes.
+    A session also gets the roots that share a tag with its project, so a tag can open folders. If
+    REF is a glob for more than one project, tag lists them and asks for a key.
+    Without a terminal, it needs --yes.
     """
     if ref is None:
         _list(invocation)
