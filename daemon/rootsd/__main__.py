@@ -80,8 +80,9 @@ def _status_of_lost_output(error: OSError) -> int:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process. A program without threads has nothing to wait for or to take apart."""
-    if {"threading", "atexit"}.isdisjoint(sys.modules):
+    """End this process. Without other threads, there is nothing to wait for or to take apart."""
+    threads = sys.modules.get("threading")
+    if "atexit" not in sys.modules and (threads is None or threads.active_count() == 1):
         try:  # noqa: SIM105 - contextlib takes time to load
             sys.stderr.flush()  # `main` has flushed the other one
         except OSError:
