@@ -20,6 +20,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     Response,
     encode,
+    encode_parts,
     parse,
     parse_strict,
 )
@@ -205,3 +206,12 @@ def test_an_error_with_an_unusable_id_is_malformed() -> None:
     assert isinstance(
         parse_strict(b'{"jsonrpc":"2.0","id":1.5,"error":{"code":1,"message":"m"}}'), Malformed
     )
+
+
+@pytest.mark.parametrize("count", [0, 1, 512, 513, 2_000])
+def test_a_response_is_the_same_in_parts(count: int) -> None:
+    result = {"items": [{"path": "/src/\udcff", "n": n} for n in range(count)], "revision": 7}
+    response = Response("a\udcff", result)
+    parts = list(encode_parts(response))
+    assert b"".join(parts) == encode(response)
+    assert all(part.count(b'"n"') <= 512 for part in parts)

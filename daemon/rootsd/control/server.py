@@ -175,7 +175,9 @@ class _ControlConnection:
         except RootsdError as error:
             await self._send(_error_response(message.id, error))
             return
-        await self._send(jsonrpc.Response(message.id, result))
+        async with self._sending:
+            for part in jsonrpc.encode_parts(jsonrpc.Response(message.id, result)):
+                await self._stream.send(part)
         dispatcher.finish(request)
 
     async def _dispatch(self, actor: Actor, request: ControlRequest) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def contains(folder: bytes, path: bytes) -> bool:
     """Return whether `path` is at or below `folder`. /src does not contain /src-old."""
     if folder == b"/":
         return True
-    return path == folder or path.startswith(folder + b"/")
+    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in (b"", b"/")
 
 
 def outer_place(places: Iterable[bytes], path: bytes) -> bytes | None:
@@ -193,14 +193,17 @@ class RefusedPlaces(NamedTuple):
             return "it contains rootsd's own files"
         if (inner := inner_place(self.refused, path)) is not None:
             return _refused_by_configuration(path, inner)
-        return self._why_neither(path) or ("it is your home folder" if path in homes else None)
+        if path in homes:
+            return "it is your home folder"
+        return self._why_neither(path, homes)
 
     def why_no_parent(self, path: bytes) -> str | None:
         """Return why `path` can never be a parent, or None if it can.
 
         The home folder can be a parent, and so can a folder that contains rootsd's own folders.
         """
-        return self._why_neither(path)
+        homes = self.homes
+        return None if path in homes else self._why_neither(path, homes)
 
     def refused_trees(self) -> tuple[bytes, ...]:
         """Return the folders that are refused with everything below, apart from some exceptions.
@@ -226,10 +229,8 @@ class RefusedPlaces(NamedTuple):
         inside = (*self.homes, *self.own, *self.refused)
         return tuple(sorted({above for place in inside for above in ancestors(place)}))
 
-    def _why_neither(self, path: bytes) -> str | None:
-        homes = self.homes
-        if path in homes:
-            return None
+    def _why_neither(self, path: bytes, homes: tuple[bytes, ...]) -> str | None:
+        """Return why `path`, which is none of `homes`, can be neither a root nor a parent."""
         if inner_place(homes, path) is not None:
             return "it contains your home folder"
         if outer_place(self.own, path) is not None:
@@ -242,31 +243,33 @@ class RefusedPlaces(NamedTuple):
             return _refused_by_configuration(path, outer)
         if outer_place(self.allowed, path) is not None:
             return None
-        return self._reserved(path) or self._private(path)
+        return self._reserved(path, homes) or _why_private(path, homes)
 
-    def _private(self, path: bytes) -> str | None:
-        for home in self.homes:
-            inside = home + b"/"
-            name = path.removeprefix(inside).partition(b"/")[0]
-            if (
-                path.startswith(inside)
-                and name in PRIVATE_IN_HOME
-                and outer_place((inside + place for place in _OPEN_IN_HOME), path) is None
-            ):
-                return f"{text_of(inside + name)} contains secrets and settings"
-        return None
-
-    def _reserved(self, path: bytes) -> str | None:
+    def _reserved(self, path: bytes, homes: tuple[bytes, ...]) -> str | None:
         if path in _PLACES_THEMSELVES:
             return "it is a place of the system, not a project"
+        tree = b"/" + path[1:].partition(b"/")[0]
+        if tree not in _SYSTEM_TREES:
+            return None
         # A service user may have a home in /var/lib. But HOME=/usr must not open /usr.
-        opened = (home for home in self.homes if home not in _SYSTEM_TREES or self._is_own(home))
+        opened = (home for home in homes if home not in _SYSTEM_TREES or self._is_own(home))
         if outer_place((home for home in opened if home != b"/"), path) is not None:
             return None
-        tree = b"/" + path[1:].partition(b"/")[0]
-        if tree in _SYSTEM_TREES and not any(path.startswith(at + b"/") for at in _OPEN_BELOW):
-            return f"{text_of(tree)} belongs to the system"
-        return None
+        if any(path.startswith(at + b"/") for at in _OPEN_BELOW):
+            return None
+        return f"{text_of(tree)} belongs to the system"
+
+
+def _why_private(path: bytes, homes: Iterable[bytes]) -> str | None:
+    for home in homes:
+        inside = home + b"/"
+        if not path.startswith(inside):
+            continue
+        name = path[len(inside) :].partition(b"/")[0]
+        open_places = (inside + place for place in _OPEN_IN_HOME)
+        if name in PRIVATE_IN_HOME and outer_place(open_places, path) is None:
+            return f"{text_of(inside + name)} contains secrets and settings"
+    return None
 
 
 def _refused_by_configuration(path: bytes, place: bytes) -> str:

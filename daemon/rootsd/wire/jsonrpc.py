@@ -48,6 +48,7 @@ MAX_NUMBER_LENGTH = 1_000
 """How many characters a number may have for `parse_strict`."""
 
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_ITEMS_PER_PART = 512
 
 Id = int | str
 Params = dict[str, Any] | list[Any] | None
@@ -229,6 +230,33 @@ def encode(message: Message) -> bytes:
             error = {"code": code, "message": text}
             body |= {"id": id_, "error": error if data is None else error | {"data": data}}
     return _encoded(body).encode() + b"\n"
+
+
+def encode_parts(response: Response) -> Iterator[bytes]:
+    """Yield the line for `response` in parts, between which other tasks can run.
+
+    The encoder lets no other thread run, and takes 50 ms for a list of 20,000 projects.
+    """
+    result = response.result
+    if not isinstance(result, dict) or not any(map(_is_long, result.values())):
+        yield encode(response)
+        return
+    before = f'{{"jsonrpc":"2.0","id":{_encoded(response.id)},"result":{{'
+    for key, value in result.items():
+        yield f"{before}{_encoded(key)}:".encode()
+        if _is_long(value):
+            for at in range(0, len(value), _ITEMS_PER_PART):
+                items = _encoded(value[at : at + _ITEMS_PER_PART])[1:-1]
+                yield f"{',' if at else '['}{items}".encode()
+            yield b"]"
+        else:
+            yield _encoded(value).encode()
+        before = ","
+    yield b"}}\n"
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, list) and len(value) > _ITEMS_PER_PART
 
 
 def _refuse_constant(name: str) -> None:
