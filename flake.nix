@@ -1,5 +1,5 @@
 {
-  description = "One list of approved project folders, found live and published to every MCP client";
+  description = "Keep one list of approved project folders, and give it to every MCP client and server";
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
 
@@ -63,7 +63,7 @@
           '';
 
           meta = {
-            description = "One list of approved project folders, found live and published to every MCP client";
+            description = "Keep one list of approved project folders, and give it to every MCP client and server";
             homepage = "https://github.com/rootsd/rootsd";
             license = pkgs.lib.licenses.mit;
             mainProgram = "rootsd";
