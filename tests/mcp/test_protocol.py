@@ -491,3 +491,14 @@ async def test_a_move_never_changes_a_scope_without_a_folder(scope: dict[str, An
 async def test_an_invalid_move_is_an_error(params: object) -> None:
     async with connected(FakeSource(API)) as peer:
         assert (await peer.ask("rootsd/move", params))["error"]["code"] == -32602
+
+
+async def test_a_move_marks_another_workspace_for_a_connection_with_every_root() -> None:
+    source = FakeSource(API, BETA)
+    async with connected(source) as peer:
+        for folder, marked in (("/src/beta", "beta"), ("/src/api", "api")):
+            await peer.ask("rootsd/move", {"folders": [folder]})
+            tool = (await peer.ask_2026("tools/call", {"name": "list_roots"}))["result"]
+            lines = tool["content"][0]["text"].splitlines()
+            marks = [line.split(":")[0] for line in lines if "(in this workspace)" in line]
+            assert marks == [f"- {marked}"]

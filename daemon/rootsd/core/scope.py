@@ -157,7 +157,8 @@ def workspace_at_start(published: PublishedSet, start: SessionStart) -> frozense
     """
     if start.anchor is None:
         return frozenset()
-    return _workspace(published, start.anchor, start.approvals)
+    added = frozenset(root.path for root in published.roots if root.path in start.added)
+    return added | _workspace(published, start.anchor, start.approvals)
 
 
 def _selected_by_folder(published: PublishedSet, scope: Scope) -> frozenset[bytes]:

@@ -170,7 +170,7 @@ class ProtocolRouter:
             await _propose_folder(folder, self._view)
         if moved.scope is None:
             return Response(request.id, to_json(hello.MoveResult(moved.outside)))
-        self._view.move(moved.scope)
+        self._view.move(moved.scope, moved.start)
         result = hello.MoveResult(moved.outside, resume_state(moved.scope))
         return Response(request.id, to_json(result))
 

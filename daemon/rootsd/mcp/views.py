@@ -65,6 +65,8 @@ class ConnectionView(Struct):
     start: SessionStart = NO_SESSION_START
     first_scope: Scope = FULL_SCOPE
     """The scope that the connection asked for when it began."""
+    current_start: SessionStart | None = None
+    """The workspace where the session works now, or None if it never moved."""
     _scope: Scope = FULL_SCOPE
     _first: PublishedSet | None = None
     """Behind a wall, the set when the connection began, until the first tool result."""
@@ -85,8 +87,12 @@ class ConnectionView(Struct):
         self.first_scope = scope
         self.move(scope)
 
-    def move(self, scope: Scope) -> None:
-        """Show only roots in `scope` from now on, because the session has moved."""
+    def move(self, scope: Scope, start: SessionStart | None = None) -> None:
+        """Show only roots in `scope` from now on, because the session has moved.
+
+        Without `start`, it is where it began.
+        """
+        self.current_start = start or self.start
         self._scope = _interned(scope)
         self.observer.scoped(self._scope)
 
@@ -110,7 +116,7 @@ class ConnectionView(Struct):
         return (
             NO_WORKSPACE_PATHS
             if self._scope.narrows_by_folder
-            else _workspace_paths(answer, self.start)
+            else _workspace_paths(answer, self.current_start or self.start)
         )
 
     def changes_in(self, answer: PublishedSet) -> str:

@@ -58,10 +58,13 @@ async def resolve_scope(
 
 
 class SessionMove(NamedTuple):
-    """A session's scope after a move, or None if it stays, and its folders that are in no root."""
+    """A session's scope and start after a move, or None if it stays. `outside` are those of its
+    folders that are in no root.
+    """
 
     scope: Scope | None
     outside: tuple[str, ...]
+    start: SessionStart | None = None
 
 
 async def move_scope(
@@ -86,11 +89,10 @@ async def move_scope(
     outside = tuple(text for text, root in zip(folders, roots, strict=True) if root is None)
     if roots[0] is None:
         return SessionMove(None, outside)
-    if first.folder is None:
-        return SessionMove(first, outside)
     added = tuple(dict.fromkeys(root.path for root in roots[1:] if root is not None))
     start = SessionStart(roots[0].path, starts[0].approvals, added)
-    return SessionMove(replace(first, folder=found[0], start=start), outside)
+    scope = first if first.folder is None else replace(first, folder=found[0], start=start)
+    return SessionMove(scope, outside, start)
 
 
 def resume_state(scope: Scope) -> ResumeState | None:

@@ -15,6 +15,7 @@ from support.scripted_model import Call, Shell, Step
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "birth-times")
 LIMIT_S = 10
+MARK = "(in this workspace)"
 
 
 class InWorktree:
@@ -123,5 +124,7 @@ def test_a_worktree_made_in_a_session_is_a_root_until_the_agent_leaves_it(tmp_pa
         ]
         model = world.play(ClaudeCode(), script, {"rootsd": world.bridge()}, api)
         assert not tree.exists()
-    assert str(tree) in model.results[1]
+    assert [MARK in line for line in model.results[1].splitlines() if f"{api} " in line] == [False]
+    assert [MARK in line for line in model.results[1].splitlines() if f"{tree} " in line] == [True]
     assert str(tree) not in model.results[3]
+    assert [MARK in line for line in model.results[3].splitlines() if f"{api} " in line] == [True]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.proxy.bridge.session import BridgeSession, ProtocolVersionMismatch
+from rootsd.proxy.bridge.session import BridgeOutput, BridgeSession, ProtocolVersionMismatch
 from rootsd.wire.hello import Hello, ScopeRefused
 from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import INITIALIZE, META_2026, fault, notice, reply, request
@@ -394,3 +394,38 @@ def test_every_id_is_answered_once_across_any_losses(events: list[tuple[str, Any
         world.answer(0)
     assert sorted(map(repr, world.answered)) == sorted(map(repr, world.asked))
     assert not world.session.awaits_answers
+
+
+def called_2026(id_: int, **more: object) -> bytes:
+    """Return a call of a client of MCP 2026-07-28 with roots, without its newline."""
+    meta = {**META_2026, "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+    return request(id_, "tools/call", {"name": "list_roots", "_meta": meta, **more})[:-1]
+
+
+def placed(session: BridgeSession, id_: int, *folders: str) -> tuple[bytes, bytes]:
+    """Return what the daemon gets before a call, and the call, once the client was asked."""
+    asked, line = session.ask_place(called_2026(id_), forwarded=True)
+    assert line == b""
+    (question,) = messages(asked.to_client)
+    answers = {key: {"roots": [{"uri": f"file://{each}"} for each in folders]}
+               for key in question["result"]["inputRequests"]}  # fmt: skip
+    state = question["result"]["requestState"]
+    again = called_2026(id_ + 1, inputResponses=answers, requestState=state)
+    output, line = session.ask_place(again, forwarded=True)
+    assert output.to_client == b""
+    return output.to_daemon, line
+
+
+def test_the_daemon_learns_where_a_session_works_before_a_call() -> None:
+    session = BridgeSession()
+    move, line = placed(session, 1, "/src/a%20b", "/src/lib")
+    assert messages(move)[0]["params"] == {"folders": ["/src/a b", "/src/lib"]}
+    assert messages(line)[0]["params"].keys() == {"name", "_meta"}
+    assert placed(session, 3, "/src/a%20b", "/src/lib")[0] == b"", "it knows that"
+    assert methods(session.connected().to_daemon)[-1] == "rootsd/move", "the next daemon, too"
+
+
+def test_a_client_without_roots_is_not_asked() -> None:
+    session = BridgeSession()
+    for line in (request(1, "tools/call", {"name": "x"}), request(2, "ping")):
+        assert session.ask_place(line[:-1], forwarded=True) == (BridgeOutput(), line)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _MAX_LINE_BYTES = 1 << 20
+_CALL, _CAPABILITIES = b"tools/call", b"/clientCapabilities"
+"""Two texts in each call of MCP 2026-07-28."""
 
 
 class BridgeProxy:
@@ -147,13 +149,29 @@ class BridgeProxy:
             self._link.policy.asked(time.monotonic())
             self._link.attend()
         forwarded = self._forwards
-        if forwarded:
+        if _CALL in lines and _CAPABILITIES in lines:
+            lines = self._ask_places(lines, forwarded=forwarded)
+        elif forwarded:
             self._link.outgoing += lines
-            self._send()
+        self._send()
         for line in lines.split(b"\n")[:-1]:
             self._to_client += self._session.from_client(line, forwarded=forwarded)
         if lines and self._error and (self._link.is_away or self._link.is_refused):
             self._to_client += self._session.fail_all(self._error)
+
+    def _ask_places(self, lines: bytes, *, forwarded: bool) -> bytes:
+        """Forward lines with calls, each after what the daemon must know about its place.
+
+        Return the lines that go on now. Of the others, the client sends each one again.
+        """
+        going = b""
+        for each in lines.split(b"\n")[:-1]:
+            output, line = self._session.ask_place(each, forwarded=forwarded)
+            self._to_client += output.to_client
+            if forwarded:
+                self._link.outgoing += output.to_daemon + line
+            going += line
+        return going
 
     def _whole_lines(self, data: bytes) -> bytes:
         if not data:

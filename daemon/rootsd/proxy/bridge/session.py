@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.proxy.bridge.batch_answers import BatchAnswers
 from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
-from rootsd.wire import hello, mcp_messages
+from rootsd.wire import hello, jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
     MAX_REQUEST_BYTES,
@@ -47,6 +47,10 @@ DAEMON_POLICY = RepeatPolicy(
 )  # fmt: skip
 """The requests that each daemon answers safely, even if another daemon had them before."""
 _ROOTS = "roots/list"
+_PLACE = "rootsd-place"
+"""The key of the question about the place of the session, and the state that comes back with it.
+The daemon asks no other questions.
+"""
 
 
 class ProtocolVersionMismatch(RootsdError):
@@ -79,6 +83,7 @@ class BridgeSession:
         self._has_requested_roots = False
         self._failed_subscriptions: dict[str, None] = {}
         self._changes_due = False
+        self._folders: tuple[str, ...] = ()  # where the session works, once it has said so
 
     @property
     def awaits_answers(self) -> bool:
@@ -115,6 +120,38 @@ class BridgeSession:
         else:
             return self._note_notification(message)
         return b""
+
+    def ask_place(self, line: bytes, *, forwarded: bool) -> tuple[BridgeOutput, bytes]:
+        """Return what to say at once about a line of the client, and the line that goes on or b"".
+
+        A client of MCP 2026-07-28 with roots is asked for them by the first answer to a call. It
+        sends the call again, and the daemon learns where the session works before it answers.
+        """
+        call = parse(line)
+        if not isinstance(call, Request) or call.method != "tools/call":
+            return BridgeOutput(), line + b"\n"
+        match call.params:
+            case {"requestState": state, "inputResponses": answers} if state == _PLACE:
+                text = jsonrpc.remove_member(line.decode(), ("params", "inputResponses"))
+                line = jsonrpc.remove_member(text, ("params", "requestState")).encode()
+                move = self._move(_folders_in(answers))
+                return BridgeOutput(to_daemon=move * forwarded), line + b"\n"
+            case {"requestState": _} | {"inputResponses": _}:
+                return BridgeOutput(), line + b"\n"
+            case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
+                asked = {"resultType": "input_required", "requestState": _PLACE}
+                wanted = {"inputRequests": {_PLACE: {"method": _ROOTS}}}
+                answer = encode(Response(call.id, {**asked, **wanted}))
+                return BridgeOutput(answer), b""
+            case _:
+                return BridgeOutput(), line + b"\n"
+
+    def _move(self, folders: tuple[str, ...]) -> bytes:
+        """Return the request that tells the daemon of another place, or b""."""
+        if not folders or folders == self._folders:
+            return b""
+        self._folders = folders
+        return self._own(hello.encode_move(hello.WorkFolders(folders), self._next_id()))
 
     def _add(self, request: Request, line: bytes, *, forwarded: bool) -> OpenRequest:
         add = self._replay.request_sent if forwarded else self._replay.request_queued
@@ -245,6 +282,9 @@ class BridgeSession:
         ]
         if self._has_requested_roots:  # the daemon reports changes only after a request
             lines.append(self._own(Request(self._next_id(), _ROOTS)))
+        if folders := self._folders:
+            self._folders = ()
+            lines.append(self._move(folders))
         too_long = RootsdError("the request is too long", "ask for less")
         refused = self._refuse(self._replay.close_unkept(), too_long)
         lines.append(self._replay.repeat())
@@ -313,3 +353,26 @@ class BridgeSession:
         if isinstance(message, Notification) and self._replay.is_repeated_acknowledgment(message):
             return BridgeOutput(b"".join(mcp_messages.change_notifications(message)))
         return BridgeOutput(line + b"\n")
+
+
+def _folders_in(answers: object) -> tuple[str, ...]:
+    """Return the folders in a client's answer about its place."""
+    match answers:
+        case {"rootsd-place": {"roots": list() as roots}}:
+            uris = (root.get("uri") for root in roots if isinstance(root, dict))
+            return tuple(_path_of(uri) for uri in uris if isinstance(uri, str) and _is_file(uri))
+        case _:
+            return ()
+
+
+def _is_file(uri: str) -> bool:
+    return uri.startswith("file:///")
+
+
+def _path_of(uri: str) -> str:
+    path = uri.removeprefix("file://")
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote  # noqa: PLC0415 - rarely needed
+
+    return unquote(path, errors="surrogateescape")
