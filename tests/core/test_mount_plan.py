@@ -15,6 +15,7 @@ from rootsd.core.mount_plan import (
     base_masks,
     desired_mounts,
     difference,
+    roots_inside,
 )
 from rootsd.core.paths import contains
 
@@ -187,3 +188,27 @@ def test_a_folder_that_is_bound_to_its_mount_is_recognized_by_the_device() -> No
     by_birth = FolderIdentity(0, 0, None, 5, 46)
     assert by_birth.covers(FolderIdentity(3, 0, b"counter", 5, 46))
     assert not by_birth.covers(FolderIdentity(3, 0, b"counter", 6, 46))
+
+
+def test_of_the_root_around_a_folder_programs_see_only_the_folder() -> None:
+    outer, inner, web = (ConfinedRoot(p, Access.READ_WRITE) for p in (b"/p", b"/p/m", b"/web"))
+    inner = inner._replace(
+        identity=FolderIdentity(7, 1000, None, None), denied=frozenset((b"/p/m/a/x", b"/p/m/b")),
+        shared_git=b"/g", git_access="why",
+    )  # fmt: skip
+    seen = roots_inside((outer, inner, web), [b"/web/secret"], b"/p/m/a")
+    part = inner._replace(
+        path=b"/p/m/a", denied=frozenset((b"/p/m/a/x",)), shared_git=None, git_access="",
+        whole=b"/p/m",
+    )  # fmt: skip
+    assert seen == (web.with_masks([b"/web/secret"]), part)
+    mount = desired_mounts(seen, {})[b"/p/m/a"]
+    assert (mount.checkout, mount.identity) == (b"/p/m", FolderIdentity(7, 1000, None, None))
+    assert roots_inside((outer, web), (), b"") == (outer, web)
+    assert roots_inside((web,), (), b"/p/m/a") == (web,)
+
+
+def test_a_folder_in_a_denied_one_is_not_shown() -> None:
+    root = ConfinedRoot(b"/p", Access.READ_WRITE, denied=frozenset((b"/p/a",)))
+    assert desired_mounts(roots_inside((root,), (), b"/p/a/b"), {}) == {}
+    assert desired_mounts(roots_inside((root,), (), b"/p/ab"), {})

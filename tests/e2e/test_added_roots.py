@@ -31,7 +31,7 @@ class World:
 
     def confine(self, *flags: str, program: Path | str) -> tuple[list[str], str]:
         """Run a program in `api`. Return the lines that it printed, and what the front said."""
-        words = ["confine", *flags, "--", str(program), "hello"]
+        words = ["confine", *flags, *(() if "--" in flags else ("--",)), str(program), "hello"]
         done = subprocess.run(
             [sys.executable, "-m", "rootsd", *words], env=self.person.environment(), cwd=self.api,
             capture_output=True, text=True, check=False,
@@ -68,3 +68,16 @@ def test_a_program_without_an_option_for_folders_gets_the_wall_alone(world: Worl
         in said
     )
     assert world.confine("--add", "nosuch", program=program)[0] == []
+
+
+def test_of_a_project_only_the_working_directory_is_shown(world: World) -> None:
+    part = world.api / "part"
+    part.mkdir()
+    (part / "file").touch()
+    look = f"ls {world.api}; ls; ls {world.person.parent}; touch new && ls; git status -s 2>&1"
+    world.api = part
+    shown, _ = world.confine("--subfolder", "--add", "web", "--", "sh", "-c", program=look)
+    assert shown[:6] == ["part", "file", "api", "web", "file", "new"]
+    assert shown[6].startswith("fatal: not a git repository")
+    whole, _ = world.confine("--", "sh", "-c", program=look)  # the control
+    assert "README" in whole

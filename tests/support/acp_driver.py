@@ -14,6 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# In these, an agent asks, or needs not ask. In others, a second model decides, or nobody does.
+MODES = frozenset(("default", "full-access", "agent-full-access"))
+
 
 class Driver:
     """The client's side of one agent."""
@@ -66,6 +69,9 @@ def main(result: str, folder: str, unapproved: str, prompt: str, *words: str) ->
     text = [{"type": "text", "text": prompt}]
     if "result" in session:
         name = session["result"]["sessionId"]
+        modes = (session["result"].get("modes") or {}).get("availableModes", ())
+        for mode in MODES.intersection(each["id"] for each in modes):
+            driver.call("session/set_mode", sessionId=name, modeId=mode)
         found["stopped"] = driver.call("session/prompt", sessionId=name, prompt=text)
     Path(result).write_text(json.dumps(found))
     driver.end()

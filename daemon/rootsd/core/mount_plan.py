@@ -147,10 +147,38 @@ class ConfinedRoot(NamedTuple):
     While no daemon answers, the warden takes the root away then.
     """
 
+    whole: bytes | None = None
+    """The approved root in which this folder lies, for a program that sees only this folder of it,
+    or null for a root. The daemon never sends it.
+    """
+
     def with_masks(self, paths: Iterable[bytes]) -> ConfinedRoot:
         """Return the root with those of the `paths` masked that lie in it."""
         inside = frozenset(path for path in paths if contains(self.path, path))
         return self._replace(denied=self.denied | inside) if inside else self
+
+
+def roots_inside(
+    roots: Iterable[ConfinedRoot], hidden: Iterable[bytes], below: bytes
+) -> tuple[ConfinedRoot, ...]:
+    """Return the roots as programs see them: with masks for what is `hidden` in them.
+
+    Of the root around the folder `below`, they see only that folder. Its git directory is the
+    root's, so they do not see it.
+    """
+    masked = tuple(root.with_masks(hidden) for root in roots)
+    around = [root for root in masked if below and contains(root.path, below)]
+    if not around:
+        return masked
+    inner = max(around, key=lambda root: len(root.path))
+    denied = frozenset(
+        path for path in inner.denied if contains(path, below) or contains(below, path)
+    )
+    part = inner._replace(
+        path=below, denied=denied, shared_git=None, shared_git_identity=None, git_access="",
+        whole=inner.path,
+    )  # fmt: skip
+    return (*(root for root in masked if root not in around), part)
 
 
 class RemovalReason(Enum):
@@ -197,7 +225,7 @@ class Mask(NamedTuple):
 class DesiredMount(NamedTuple):
     """One folder that a program must see.
 
-    `identity` is that of the folder, or for a shared git directory, that of its `checkout`.
+    `identity` is that of the folder, or if there is a `checkout`, that of the checkout.
     """
 
     path: bytes
@@ -208,7 +236,7 @@ class DesiredMount(NamedTuple):
     owner: bytes = b""
     """The root that uses a shared git directory. That directory must link back to the root."""
     checkout: bytes = b""
-    """The checkout that a shared git directory lies in."""
+    """The checkout that a shared git directory lies in, or the root that a folder lies in."""
     within: bytes = b""
     """The mount in which programs see the same without this one."""
 
@@ -241,6 +269,7 @@ def desired_mounts(
             root.access,
             identity=root.identity,
             masks=_masks(root, shown),
+            checkout=root.whole or b"",
         )
         for path, root in shown.items()
     }

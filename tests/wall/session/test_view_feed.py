@@ -34,7 +34,7 @@ from support.roots_publisher import RootsPublisher, subscribed
 from support.sent_view import SentView
 
 _HANG_GUARD_MS = 60_000
-ALONE = FollowedRoots(frozenset(), network=True, stays_open=())
+ALONE = FollowedRoots(frozenset(), b"", network=True, stays_open=())
 API, DOCS, WEB = (
     ConfinedRoot(b"/src/" + name, Access.READ_WRITE, name=name.decode())
     for name in (b"api", b"docs", b"web")

@@ -80,6 +80,11 @@ class KeptNamesOutput(TypedDict):
     shell_complete=completion.tags,
     help="the same for the roots with this tag",
 )
+@click.option(
+    "--subfolder",
+    is_flag=True,
+    help="of this project, show only the working directory; git does not work in it then",
+)
 @wall_options
 @click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")

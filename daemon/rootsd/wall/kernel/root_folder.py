@@ -27,9 +27,10 @@ def open_root(desired: DesiredMount) -> int:
 
     Raises FolderChanged if another folder is there now, or OSError.
     """
-    if desired.purpose is MountPurpose.ROOT:
+    if not desired.checkout:
         return _open_verified(desired.path, desired.identity)
-    _check_points_back(desired)
+    if desired.purpose is MountPurpose.SHARED_GIT:
+        _check_points_back(desired)
     checkout = _open_verified(desired.checkout, desired.identity)
     inside = desired.path[len(desired.checkout) + 1 :]
     if not inside:  # the checkout is a bare repository

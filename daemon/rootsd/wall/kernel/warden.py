@@ -71,11 +71,13 @@ class WardenSettings(NamedTuple):
 class FollowedRoots(NamedTuple):
     """How a wall follows the daemon.
 
-    `hidden` are the paths to mask in roots. `network` and `stays_open` are for the reports to the
-    daemon, and `heard` is what the daemon has said so far to the owner of a warden.
+    `hidden` are the paths to mask in roots. Of the root around the folder `below`, programs see
+    only that folder; it is empty for the whole root. `network` and `stays_open` are for the
+    reports to the daemon, and `heard` is what the daemon has said so far to the owner of a warden.
     """
 
     hidden: frozenset[bytes]
+    below: Text
     network: bool
     stays_open: tuple[str, ...]
     heard: Text = b""

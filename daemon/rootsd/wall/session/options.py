@@ -18,7 +18,7 @@ WALL_USAGE = (
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
     "usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] [--add NAME,...]..."
-    f" [--tag TAG]... {WALL_USAGE} [--name NAME]"
+    f" [--tag TAG]... [--subfolder] {WALL_USAGE} [--name NAME]"
     " [--quiet] (--show | -- PROGRAM [ARGUMENT]...)"
 )
 
@@ -44,6 +44,7 @@ class Opening(Enum):
     SHOW = "--show"
     QUIET = "--quiet"
     NO_INPUT = "--no-input"
+    SUBFOLDER = "--subfolder"
 
 
 class ConfineOptions(NamedTuple):
@@ -85,7 +86,17 @@ LISTS = {
     "--device": "device",
 }
 _FLAGS = {flag.value: flag for flag in Opening}
-_OWN = ("--all", "--only", "--add", "--tag", "--name", "--show", "--quiet", "--no-input")
+_OWN = (
+    "--all",
+    "--only",
+    "--add",
+    "--tag",
+    "--subfolder",
+    "--name",
+    "--show",
+    "--quiet",
+    "--no-input",
+)
 """The flags that `rootsd run` lacks, or gives to its proxy."""
 _WITHOUT_EFFECT = ("-v", "--verbose", "--no-color", "--no-pager")
 WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
@@ -165,7 +176,11 @@ def scope_of(options: ConfineOptions) -> RequestedScope:
         added = scope._replace(
             names=(*scope.names, *options.added), tags=(*scope.tags, *options.tag)
         )
-        return added if options.only else added._replace(workspace=os.getcwd())
+        if options.only:
+            return added
+        if Opening.SUBFOLDER in options.flags:
+            return added._replace(cwd=os.getcwd())
+        return added._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
         message = "the working directory is gone; try: --all or --only NAME"
         raise ConfineUsageError(message) from error

@@ -15,7 +15,13 @@ from typing import NamedTuple
 
 import rootsd
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import (
+    SHOWN_FROM_OUTSIDE,
+    ConfinedRoot,
+    ViewEntry,
+    ViewEntryKind,
+    roots_inside,
+)
 from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import ProtectionPolicy, PushPolicy, RevokePolicy, WallSettings
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
@@ -60,7 +66,8 @@ class ComposedView(NamedTuple):
     each with the option that opens it. `notes` are sentences about what a person named in vain.
     Three fields are those of `DailyWork`, with what the rest of the view adds to them. `left_out`
     says which of the person's settings and programs are not shown. Programs run `without` some
-    layers, which would forbid the mounts of a nested sandbox.
+    layers, which would forbid the mounts of a nested sandbox. Of the root around the folder
+    `below`, they see only that folder; empty for whole roots.
     """
 
     home: bytes
@@ -77,10 +84,11 @@ class ComposedView(NamedTuple):
     left_out: tuple[str, ...] = ()
     has_new_worktrees: bool = False
     without: frozenset[Layer] = frozenset()
+    below: bytes = b""
 
     def followed(self, heard: bytes = b"") -> FollowedRoots:
         """Return how the wall follows the daemon, which has said what its owner has `heard`."""
-        return FollowedRoots(self.hidden, self.has_network, self.stays_open, heard)
+        return FollowedRoots(self.hidden, self.below, self.has_network, self.stays_open, heard)
 
     def writable(self) -> list[bytes]:
         """Return the folders outside that programs may write, beside the roots."""
@@ -127,8 +135,8 @@ class ComposedView(NamedTuple):
         )
 
     def masked(self, roots: Iterable[ConfinedRoot]) -> tuple[ConfinedRoot, ...]:
-        """Return `roots` with the paths that `--hide` names masked in them."""
-        return tuple(root.with_masks(self.hidden) for root in roots)
+        """Return `roots` as programs see them."""
+        return roots_inside(roots, self.hidden, self.below)
 
 
 def compose(
@@ -189,8 +197,17 @@ def compose(
         left_out=tuple(each.sentence(home) for each in person.left_out),
         has_new_worktrees=has_new,
         without=frozenset(_NOT_NESTED if Opening.NESTED in options.flags else ()),
+        below=_real_cwd() if Opening.SUBFOLDER in options.flags else b"",
     )
     return view.without_denied(subscription.view.denied)
+
+
+def _real_cwd() -> bytes:
+    """Return the working directory. Raises RootsdError."""
+    try:
+        return os.getcwdb()
+    except FileNotFoundError as error:
+        raise RootsdError("the working directory is gone", "cd") from error
 
 
 def _named_paths(options: ConfineOptions, settings: WallSettings) -> Iterator[ViewEntry]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovalReason, RemovedRoot, roots_inside
 from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, Record, from_json
 from rootsd.core.suggestions import did_you_mean
@@ -204,7 +204,7 @@ class ViewFeed:
 
     def __init__(self, subscription: WallSubscription, followed: FollowedRoots) -> None:
         self._moved: MoveResult | RootsdError | None = None
-        self._hidden = followed.hidden
+        self._hidden, self._below = followed.hidden, followed.below
         self._state: dict[str, object] = {
             "network": followed.network, "stays_open": [*followed.stays_open],
         }  # fmt: skip
@@ -218,7 +218,7 @@ class ViewFeed:
     @property
     def roots(self) -> list[ConfinedRoot]:
         """The roots that programs may see, with what is hidden in them."""
-        return [root.with_masks(self._hidden) for root in self._shown.roots]
+        return [*roots_inside(self._shown.roots, self._hidden, self._below)]
 
     @property
     def denied(self) -> frozenset[bytes]:
