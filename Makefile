@@ -88,11 +88,10 @@ reference: .venv/.ready  ## write the generated documents anew: docs/schema/, do
 	@$(BIN)/python tools/write_json_reference.py
 
 screens: .venv/.ready  ## draw the pictures in docs/ anew
-	@$(BIN)/python tools/draw_terminal.py
-	@$(BIN)/python tools/draw_screen.py
+	@$(BIN)/python tools/draw_pictures.py
 
 demo: .venv/.ready  ## record docs/demo-*.svg anew, with a real Claude Code
-	@$(BIN)/python tools/record_demo.py
+	@$(BIN)/python tools/draw_pictures.py demo
 
 # In an environment of its own, because no other target needs mkdocs.
 SITE_BIN := build/site-tools/bin

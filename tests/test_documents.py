@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from draw_terminal import PICTURES, THEMES, draw, session_of
 
 from support.documents import (
     CLONED_ADDRESS,
@@ -19,11 +18,8 @@ from support.documents import (
     Block,
     Reader,
     blocks,
-    drawn,
     fits,
     make_sources,
-    normal,
-    shows,
 )
 from support.forking_program import forking_program
 from support.self_approval import ATTEMPTS, Attempt, Outcome
@@ -352,41 +348,6 @@ def test_the_prompt_shows_pending_projects_and_rcd_changes_to_roots(
     shown = prompt("rcd api; pwd")
     assert "(2 pending )" in shown
     assert shown.endswith(f"{reader.home}/src/api\n")
-
-
-DRAWINGS = [path.name for path in (TOP / "docs").glob("diagram-*.svg")]
-
-
-@pytest.mark.parametrize(
-    "name", [*DRAWINGS, *(f"{name}-{theme}.svg" for name in PICTURES for theme in THEMES)]
-)
-def test_the_pictures_exist_and_load_nothing(name: str) -> None:
-    picture = (TOP / "docs" / name).read_text()
-    assert not re.search(r"@font-face|@import|href|url\((?!#)", picture)
-    assert any(name in page.read_text() for page in GUIDES)
-    assert "/home-" not in picture
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_show_the_current_output(name: str) -> None:
-    """If this fails because the output changed, run `make screens`."""
-    session = session_of(PICTURES[name], shows)
-    for theme in THEMES:
-        picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
-        assert drawn(picture) == drawn(draw(session, theme))
-
-
-def test_a_picture_of_other_output_is_detected() -> None:
-    green = draw("$ rootsd\n\x1b[32mok\x1b[0m pid 7", "dark")
-    assert drawn(green) == drawn(draw("$ rootsd\n\x1b[32mok\x1b[0m pid 12345", "dark"))
-    for other in ("\x1b[32mno\x1b[0m pid 7", "\x1b[1;31mok\x1b[0m pid 7", "ok pid 7"):
-        assert drawn(green) != drawn(draw(f"$ rootsd\n{other}", "dark"))
-
-
-def test_drawing_omits_nothing() -> None:
-    picture = draw("\x1b[32mgreen\x1b[0m <b> & more", "dark")
-    assert all(word in picture for word in ("green", "&lt;b&gt;", "&amp;", "more"))
-    assert normal("\x1b[32mx\x1b[0m") == "x"
 
 
 def table(file: Path, heading: str) -> dict[str, list[str]]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
-import draw_terminal
-from draw_terminal import environment_of, shown_by
+import draw_pictures
+from draw_pictures import environment_of, shown_by
+from terminal_picture import CELL_WIDTH, MARGIN
 
 from support import preloaded
 
@@ -40,6 +41,7 @@ _VARYING = (
     (re.compile(r" {2,}"), "  "),
 )
 ELISION = "…"
+_DRAWN = re.compile(r'<text x="(\d+)" y="(\d+)" [^>]*(fill=[^>]*)>([^<]*)</text>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Reader:
 
 def shows(home: Path, command: str) -> str:
     """Return what `on_terminal` returns, as cheaply as a reader of the documents."""
-    return _shown(home, command, draw_terminal.COLUMNS, environment_of(home))
+    return _shown(home, command, draw_pictures.COLUMNS, environment_of(home))
 
 
 def _shown(home: Path, command: str, columns: int, environment: Mapping[str, str]) -> str:
@@ -174,13 +176,13 @@ def _shown(home: Path, command: str, columns: int, environment: Mapping[str, str
     return shown_by(start, columns)
 
 
-def drawn(picture: str) -> list[tuple[str, str]]:
-    """Return the content of a picture of a terminal: the style of each piece of text, and the text
-    without the parts that vary.
+def drawn(picture: str) -> list[tuple[str, list[str]]]:
+    """Return the rows of a picture of a terminal: the text without the parts that vary, and the
+    looks of each piece of it.
     """
-    looks = dict(re.findall(r"\.rootsd-(r\d+) \{([^}]*)\}", picture))
-    pieces = re.findall(r'<text class="rootsd-(r\d+)"[^>]*>([^<]*)</text>', picture)
-    return [
-        (looks[style].strip(), normal(unescape(text).replace("\u00a0", " ")))
-        for style, text in pieces
-    ]
+    rows: dict[str, tuple[str, list[str]]] = {}
+    for x, y, looks, piece in _DRAWN.findall(picture):
+        text, before = rows.get(y, ("", []))
+        column = (int(x) - MARGIN) // CELL_WIDTH
+        rows[y] = f"{text:{column}}{unescape(piece)}", [*before, looks]
+    return [(normal(text), looks) for text, looks in rows.values()]

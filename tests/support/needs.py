@@ -22,6 +22,7 @@ from support.control_groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent
 _LANDLOCK_TCP = 4
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SYSTEMD = "/lib/systemd/systemd"
 
 
@@ -89,6 +90,7 @@ NEEDS = {
         can_make_groups, "run it as root on Linux, with control groups of version 2 mounted"
     ),
     "cargo": Need(_program("cargo"), "apt-get install cargo"),
+    "chromium": Need(_program(*BROWSERS), "apt-get install chromium fonts-dejavu-core"),
     "ccache": Need(_program("ccache"), "apt-get install ccache"),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from draw_screen import text_of_screen
+from draw_pictures import text_of_screen
 from textual.events import Key
 from textual.pilot import Pilot
 

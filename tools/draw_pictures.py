@@ -1,16 +1,16 @@
-"""Draw docs/terminal-*.svg: the real output of rootsd, on a light and on a dark terminal.
+"""Draw the pictures of terminals in docs/, each on a light and on a dark one.
 
-`make screens` runs this. Each picture shows one shell session in its own home folder. The commands
-run on a terminal, and their output is drawn with its colors. The home folder is shown as ~, and
-nothing else is changed.
+`make screens` draws what commands print, and the screen of `rootsd ui`, with a real daemon, real
+projects, and an MCP client. `make demo` records the moving picture, see record_demo.py. The home
+folder is shown as ~, and nothing else is changed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
-import re
 import shutil
 import subprocess
 import sys
@@ -20,17 +20,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
-from rich.terminal_theme import TerminalTheme
+from rich.segment import Segment
 from rich.text import Text
+from terminal_picture import THEMES, Frame, picture
+from textual.app import App
+
+from rootsd.cli.ui.app import RootsdScreen
 
 TOP = Path(__file__).parent.parent
 COLUMNS, ROWS = 92, 40
 # Runs a command in a home, and returns what a terminal shows.
 Shows = Callable[[Path, str], str]
-PICTURES: Mapping[str, Sequence[str]] = {
+SESSIONS: Mapping[str, Sequence[str]] = {
     "terminal-decide": (
         "rootsd up ~/src",
         "rootsd pending",
@@ -40,27 +45,38 @@ PICTURES: Mapping[str, Sequence[str]] = {
     "terminal-show": ("rootsd show tool", "rootsd why ~/src/acme/api/README"),
     "terminal-exposure": ("rootsd exposure",),
 }
-_GREY = [(110, 110, 110), (180, 180, 180)]
-THEMES = {
-    "light": TerminalTheme(
-        (255, 255, 255), (36, 41, 47),
-        [(36, 41, 47), (207, 34, 46), (17, 99, 41), (154, 103, 0), (9, 105, 218),
-         (130, 80, 223), (27, 124, 131), _GREY[0]],
-    ),
-    "dark": TerminalTheme(
-        (22, 27, 34), (201, 209, 217),
-        [(72, 79, 88), (255, 123, 114), (63, 185, 80), (210, 153, 34), (88, 166, 255),
-         (188, 140, 255), (57, 197, 207), _GREY[1]],
-    ),
-}  # fmt: skip
+SCREEN, SCREEN_SIZE = "screen-ui", (110, 26)
+MOVING = "demo"
+_INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"roots": {}},
+    "clientInfo": {"name": "claude-code", "version": "1"},
+}
+_MESSAGES: Sequence[Mapping[str, Any]] = (
+    {"id": 1, "method": "initialize", "params": _INITIALIZE},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/call", "params": {"name": "list_roots", "arguments": {}}},
+)
+_PATIENCE_S = 60
 
 
 def main() -> None:
-    """Draw every picture in both themes."""
-    for name, commands in PICTURES.items():
-        written = session_of(commands)
+    """Draw the pictures in both themes: those that move, or those that do not."""
+    if sys.argv[1:] == [MOVING]:
+        import record_demo  # noqa: PLC0415 - it needs more than we do
+
         for theme in THEMES:
-            (TOP / "docs" / f"{name}-{theme}.svg").write_text(draw(written, theme))
+            _write(MOVING, theme, record_demo.picture_of(theme))
+        return
+    stills = {name: session_of(commands) for name, commands in SESSIONS.items()}
+    stills[SCREEN] = screen()
+    for name, written in stills.items():
+        for theme in THEMES:
+            _write(name, theme, still(written, theme))
+
+
+def _write(name: str, theme: str, drawn: str) -> None:
+    (TOP / "docs" / f"{name}-{theme}.svg").write_text(drawn)
 
 
 def on_terminal(home: Path, command: str) -> str:
@@ -116,22 +132,50 @@ def session_of(commands: Sequence[str], shows: Shows = on_terminal) -> str:
         return "".join(_session(home, commands, shows)).replace(str(home), "~")
 
 
-def draw(written: str, theme: str) -> str:
-    """Return an SVG of a terminal's text. The same text always gives the same picture."""
-    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(written.rstrip()))
-    return svg_of(console, theme)
+def still(written: str, theme: str) -> str:
+    """Return an SVG of a terminal's text."""
+    lines = tuple(written.rstrip().splitlines())
+    columns = max(COLUMNS, *(Text.from_ansi(line).cell_len for line in lines))
+    return picture([Frame(lines)], columns, theme, "rootsd")
 
 
-def svg_of(console: Console, theme: str) -> str:
-    """Return an SVG of what a console has recorded."""
-    # No font from another site: a picture in a README loads nothing, and reports no reader.
-    own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
-    own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
-    return console.export_svg(
-        title="rootsd", theme=THEMES[theme], code_format=own_fonts, unique_id="rootsd"
-    )
+def screen(shows: Shows = on_terminal) -> str:
+    """Return the text of the screen, with its colors."""
+    with a_home(shows) as home, patch.dict(os.environ, environment_of(home), clear=True):
+        shows(home, "rootsd up ~/src")
+        shows(home, "rootsd approve acme/api --tag work")
+        with _a_client(home):
+            return asyncio.run(_screen()).replace(str(home), "~")
+
+
+async def _screen() -> str:
+    app = RootsdScreen()
+    async with app.run_test(size=SCREEN_SIZE) as pilot, asyncio.timeout(_PATIENCE_S):
+        while "1 root," not in text_of_screen(app):
+            await pilot.pause()
+        await pilot.press("slash", *"tool", "enter", "escape")
+        while ".mcp.json" not in text_of_screen(app):
+            await pilot.pause()
+        return colored_text_of_screen(app)
+
+
+def colored_text_of_screen(app: App[Any]) -> str:
+    """Return the text on the screen of a running app, with its colors."""
+    file = StringIO()
+    console = Console(file=file, width=app.size.width, force_terminal=True)
+    for line in _lines_of(app):
+        console.print(Text.assemble(*((each.text, each.style or "") for each in line)))
+    return file.getvalue()
+
+
+def text_of_screen(app: App[Any]) -> str:
+    """Return the text on the screen of a running app, without colors."""
+    return "\n".join("".join(each.text for each in line).rstrip() for line in _lines_of(app))
+
+
+def _lines_of(app: App[Any]) -> list[list[Segment]]:
+    # Textual has no public way to read the drawn lines of a screen as text.
+    return [list(strip) for strip in app.screen._compositor.render_strips()]  # noqa: SLF001
 
 
 @contextmanager
@@ -192,6 +236,25 @@ def _git(folder: Path, *words: str) -> None:
     identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
     command = ["git", *identity, "-c", "init.defaultBranch=main", "-C", str(folder), *words]
     subprocess.run(command, check=True, capture_output=True)
+
+
+@contextmanager
+def _a_client(home: Path) -> Iterator[None]:
+    """Run an MCP client that has got its roots."""
+    client = subprocess.Popen(
+        [sys.executable, "-m", "rootsd", "bridge"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_of(home),
+    )  # fmt: skip
+    with client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        for message in _MESSAGES:
+            client.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            client.stdin.flush()
+            if "id" in message:
+                client.stdout.readline()
+        yield
+        client.stdin.close()
 
 
 if __name__ == "__main__":
