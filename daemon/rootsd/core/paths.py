@@ -7,7 +7,8 @@ volumes. `rootsd.disk` makes paths canonical and compares the identities of fold
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from rootsd.core.quick_tuple import NamedTuple
 
 # These characters stay in a URI as they are: the unreserved ones (RFC 3986, section 2.3) and `/`.
 _URI_SAFE = b"/-._~"

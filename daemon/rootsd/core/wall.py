@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated
+
+from rootsd.core.quick_tuple import NamedTuple
 
 WAITER_NAME = b"rootsd-wall"
 """The name of each wall's process outside that waits for its programs.

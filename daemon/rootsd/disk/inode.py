@@ -15,7 +15,8 @@ import errno
 import os
 import struct
 import sys
-from typing import NamedTuple
+
+from rootsd.core.quick_tuple import NamedTuple
 
 FUSE = 0x65735546
 """The type of all file systems that a program serves, and of virtiofs: <linux/magic.h>."""

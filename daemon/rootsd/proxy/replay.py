@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.wire import jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import Id, Notification, Request, encode
 

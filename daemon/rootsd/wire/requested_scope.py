@@ -6,7 +6,8 @@ A proxy parses it before it loads anything else: `rootsd.proxy.run.main` says wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+from rootsd.core.quick_tuple import NamedTuple
 
 _TAG, _CWD, _FOCUS = "tag:", "cwd", "focus"
 

@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rootsd.core.launchers import launched_word
 from rootsd.core.paths import contains, text_of
+from rootsd.core.quick_tuple import NamedTuple
 
 if TYPE_CHECKING:  # a start should not wait for the modules that it would load
     from rootsd.proxy.run.roots import RootFolder

@@ -8,8 +8,8 @@ path, and takes all facts from that descriptor. Sources: openat2(2), open(2), st
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.disk.inode import FUSE, file_handle, file_system_type, statx_facts
 from rootsd.disk.reader import open_folder
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Id, Request, Response
 
@@ -82,6 +82,8 @@ class StateSigner:
         return payload if signature == self._sign(payload) else None
 
     def _sign(self, payload: bytes) -> bytes:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, and most servers never ask
+
         return hashlib.blake2b(payload, key=self._key, digest_size=_SIGNATURE_BYTES).digest()
 
 

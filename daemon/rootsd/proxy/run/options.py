@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wall.session import options as confine_options
 from rootsd.wall.session.options import (

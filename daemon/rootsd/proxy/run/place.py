@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.run import codex
 from rootsd.proxy.run.input_required import may_require_input
 from rootsd.proxy.run.outbox import Outbox

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import NamedTuple
 
 from rootsd.core.paths import contains
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.run.command import LaunchSpec, ServerCommand
 from rootsd.proxy.run.roots import RootFolder
 

@@ -24,9 +24,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from itertools import count
-from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.run import input_required
 from rootsd.proxy.run.call_watch import CALL_METHODS
 from rootsd.proxy.run.command import LaunchSpec

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
