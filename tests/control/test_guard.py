@@ -174,7 +174,7 @@ async def test_below_an_unknown_host_a_challenge_is_shown_and_its_word_counts_on
     needed = await _challenged(connection)
     _, first, second, third = process_table.shown[-1].split("\r\n")
     assert first == "approve /home/ann/src/api"
-    assert "my-host, pid 40 started it" in second
+    assert "my-host, pid 40, which uses MCP, started it" in second
     assert third == f"Type {process_table.word()} to go on: "
     assert process_table.word() not in f"{needed.message} {needed.remedy} {needed.challenge}"
     assert "pts/0" in needed.message
@@ -182,7 +182,7 @@ async def test_below_an_unknown_host_a_challenge_is_shown_and_its_word_counts_on
     connection.check_may_ask(ORDER, process_table.word())
     actor = await connection.admit(ORDER, f" {process_table.word()}\n")
     assert actor.kind is ActorKind.CHALLENGED
-    assert "my-host, pid 40 started it" in actor.detail
+    assert "my-host, pid 40, which uses MCP, started it" in actor.detail
     assert notes.kept == []
     with pytest.raises(CallerRefused, match="was not the one asked for"):
         await connection.admit(ORDER, process_table.word())
@@ -458,7 +458,7 @@ async def test_a_script_that_ran_a_server_may_decide_once_the_server_has_ended(
         actor = await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
         assert actor.kind is ActorKind.PERSON
     else:
-        with pytest.raises(CallerRefused, match="code, pid 60 started it, and uses MCP"):
+        with pytest.raises(CallerRefused, match="code, pid 60, which uses MCP, started it"):
             await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
 
 

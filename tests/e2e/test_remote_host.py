@@ -151,7 +151,7 @@ def test_an_agent_here_cannot_decide_there(build: RemoteHost, sizes: Sizes) -> N
     def attempt(attempts: Sequence[tuple[str, str]]) -> None:
         for verb, way in attempts:
             done = build.near.run(agent, AGENT, way, *ROOTSD, *verb.split(), HOST, **MARKER)
-            assert "this is refused, since" in done.output, (verb, way, done.output)
+            assert "this command is refused:" in done.output, (verb, way, done.output)
 
     attempt(sizes.pick(test=ATTEMPTS[:3], check=ATTEMPTS, soak=ATTEMPTS))
     assert near(build, "up", str(sources)).status == 0

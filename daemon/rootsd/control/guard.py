@@ -188,13 +188,13 @@ class CommandGuard:
         why = finding.why
         await self.refused.add(order.text, caller, why)
         if caller.lineage.completeness is LineageCompleteness.UNAVAILABLE:
-            return CallerRefused(f"this is refused, since {why}", _RESTART)
+            return CallerRefused(f"this command is refused: {why}", _RESTART)
         if finding.allow:
             return CallerRefused(
-                f"this is refused, since {why}. If it is yours, allow it in your own terminal",
+                f"this command is refused: {why}. If it is yours, allow it in your own terminal",
                 finding.allow,
             )
-        return CallerRefused(f"this is refused, since {why}", REMEDY)
+        return CallerRefused(f"this command is refused: {why}", REMEDY)
 
     async def note_command(self, words: str, peer: ProcessHandle) -> None:
         """Record a command that decides nothing, if an agent gives it.

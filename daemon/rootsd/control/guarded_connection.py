@@ -59,7 +59,7 @@ class GuardedConnection:
         is_answer = typed is not None and self._challenged is not None
         if self._has_served and order is not None and not is_answer:
             raise CallerRefused(
-                "this is refused, since the connection has carried another request", REMEDY
+                "this command is refused: the connection has carried another request", REMEDY
             )
         self._has_served = True
 

@@ -54,7 +54,7 @@ class GuardAction(Enum):
 
 
 class GuardDecision(Struct, frozen=True):
-    """The decision of the guard. `why` completes the sentence "this is refused, since ...".
+    """The decision of the guard. `why` completes the sentence "this command is refused: ...".
 
     `allow` is the command by which a person makes the unknown program a known one, or empty.
     """
@@ -199,7 +199,9 @@ def _doubts(
     for host in hosts.processes:
         if _shares_group(lineage.processes, host):
             named = describe_process(host)
-            yield _Doubt(f"it has no terminal, and the control group of {named}, which uses MCP")
+            yield _Doubt(
+                f"it has no terminal and runs in the control group of {named}, which uses MCP"
+            )
 
 
 def _strangers(chain: ProcessChain, uses: Sequence[ProgramUse | None]) -> Iterator[Process]:
@@ -357,7 +359,7 @@ def _host_doubts(chain: ProcessChain, hosts: McpHosts) -> Iterator[str]:
     known = {host.key for host in hosts.processes}
     for process in chain:
         if process.key in known:
-            yield f"{describe_process(process)} started it, and uses MCP"
+            yield f"{describe_process(process)}, which uses MCP, started it"
 
 
 def _marked(agent: Agent, marks: Collection[str], process: Process) -> str:

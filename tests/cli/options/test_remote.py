@@ -125,7 +125,7 @@ def test_the_guard_here_is_asked_first(shell: Shell, sent: Path, daemon: FakeDae
         {"command": "pending --host=build", "effect": "dry-run"},
     ]
     sent.unlink()
-    daemon.answers["remote-command"] = Objection(ErrorCode.REFUSED, "this is refused, since x")
+    daemon.answers["remote-command"] = Objection(ErrorCode.REFUSED, "this command is refused: x")
     for verb in ("deny", "pending", "status", "ui"):
         references = ("api",) if verb == "deny" else ()
         assert shell.run(verb, *references, "--host=build").status == Exit.REFUSED
@@ -144,7 +144,7 @@ def test_without_a_daemon_the_ancestors_are_judged_here(
     config.write_text('[approval]\nmarkers = ["OUR_AGENT"]\n')
     refused = shell.program("approve", "api", "--host=build", environment=os.environ)
     assert refused.status == Exit.REFUSED
-    assert "this is refused, since" in refused.err
+    assert "this command is refused:" in refused.err
     assert "OUR_AGENT is set" in refused.err
 
 

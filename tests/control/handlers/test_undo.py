@@ -75,7 +75,7 @@ async def test_one_entry_of_the_log_is_undone_by_its_number_and_changes_no_other
     with pytest.raises(CannotUndo, match="undone already"):
         await undo(control, 2)
     for seq in (0, 99):
-        with pytest.raises(RootsdError, match="no event"):
+        with pytest.raises(RootsdError, match="no entry"):
             await undo(control, seq)
 
 

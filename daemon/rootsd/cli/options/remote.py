@@ -206,4 +206,4 @@ def _admit_without_daemon(invocation: Invocation) -> None:
         # A daemon could ask for a word.
         is_sure = decision.action is GuardAction.REFUSE
         remedy = "run it yourself, in your own terminal" if is_sure else "rootsd up"
-        raise CallerRefused(f"this is refused, since {decision.why}", remedy)
+        raise CallerRefused(f"this command is refused: {decision.why}", remedy)

@@ -113,7 +113,7 @@ class GuardHandlers(Handlers):
         """
         if call.actor.kind is ActorKind.CALLER:
             raise CallerRefused(
-                "this is refused, since the guard would not let this program decide here",
+                "this command is refused: the guard would not let this program decide here",
                 "run it yourself, in your own terminal",
             )
         if request.effect is ApplyMode.APPLY:

@@ -160,7 +160,7 @@ class UndoHandlers(Handlers):
         else:
             targets = tuple(self.services.archive.events(seq - 1, 1)) if seq > 0 else ()
             if not targets:
-                raise UnknownEvent(f"there is no event {seq} in the log", "rootsd log")
+                raise UnknownEvent(f"there is no entry {seq} in the log", "rootsd log")
         return plan_undo(targets, self.services.archive.events())
 
     def guarded_command(self, request: UndoRequest) -> GuardedCommand:

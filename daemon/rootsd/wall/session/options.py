@@ -141,7 +141,7 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
             raise ConfineUsageError(f"{flag} needs a value")
         options = _with_value(options, flag, value)
     if not words and Opening.SHOW not in options.flags:
-        raise ConfineUsageError("no program; put it after --")
+        raise ConfineUsageError("no program; put it after --; try: rootsd confine -- bash")
     _check_combination(options)
     return options._replace(words=tuple(words))
 
