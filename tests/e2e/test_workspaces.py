@@ -20,7 +20,7 @@ from rootsd.cli.answers.control_client import call
 from rootsd.wire.daemon import SessionsQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest, TagRequest
 from rootsd.wire.projects import ProjectsQuery
-from support.bridges import environment, reply
+from support.bridges import environment
 from support.confirmed_orders import call_confirmed
 from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
@@ -226,34 +226,22 @@ def test_a_session_in_a_pending_project_is_empty_and_stays_separate(person: Pers
 
 
 def test_a_clients_folder_replaced_by_a_link_is_never_sent_again(person: Person) -> None:
-    sub = person.parent / "api" / "sub"
+    sub, web = person.parent / "api" / "sub", person.parent / "web"
     sub.mkdir()
-    open_there = (sub, person.parent / "web")
-    roots = {"roots": [{"uri": f"file://{folder}", "name": "x"} for folder in open_there]}
     with run_proxy(person, person.parent / "api", "--client-roots", "narrow") as client:
-        assert client.ask(0, "initialize", _with_roots())["id"] == 0
-        client.say(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-        client.say(reply(_question(client)["id"], roots))
+        client.opened = [sub]
+        client.shake_hands_with_roots()
         assert client.call(1, "allowed", f"{sub}/x")
         sub.rename(sub.with_name("sub2"))
         sub.symlink_to("/etc")
-        person.rootsd("approve", "web")  # this makes the server ask again
-        assert client.call(2, "allowed", f"{person.parent}/web/x")
-        assert not client.call(3, "allowed", f"{sub}/x")
-
-
-def _with_roots() -> dict[str, Any]:
-    return {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"roots": {"listChanged": True}},
-        "clientInfo": {"name": "a test", "version": "1"},
-    }
-
-
-def _question(client: RunProxyClient) -> dict[str, Any]:
-    while (message := client.hear()).get("method") != "roots/list":
-        continue
-    return message
+        client.start_call(2, "allowed", f"{sub}/x")
+        assert "works in /etc, which is not approved" in client.answer()["error"]["message"]
+        person.rootsd("approve", "web")
+        client.opened = [web, sub]
+        client.start_call(3, "allowed", f"{web}/x")
+        assert "has added /etc, which is not approved" in client.answer()["error"]["message"]
+        assert client.call(4, "allowed", f"{web}/x")
+        assert not client.call(5, "allowed", f"{sub}/x")
 
 
 # Approvals for one session
