@@ -75,6 +75,19 @@ def test_roots_are_outdated_until_the_response_to_a_change() -> None:
     assert not subscription.is_outdated
 
 
+def test_roots_are_outdated_after_a_move_also_if_there_were_none() -> None:
+    subscription = subscribed(Hello())
+    question = greeted(subscription)
+    subscription.take(reply(question["id"], {"roots": []}))
+    (move,) = said(subscription.move(WorkFolders(("/src/api",))))
+    assert not subscription.is_outdated
+    outcome, query = subscription.take(reply(move["id"], {"outside": []}))
+    assert outcome == MoveResult(())
+    assert subscription.is_outdated
+    subscription.take(reply(said(query)[0]["id"], LISTED))
+    assert not subscription.is_outdated
+
+
 def test_the_response_to_a_later_query_is_current_too() -> None:
     subscription = subscribed(Hello())
     question = greeted(subscription)

@@ -136,7 +136,9 @@ class RootsSubscription(Generic[Root]):
                 moved = hello.read_move(answer)
                 if isinstance(moved, hello.MoveResult) and moved.start is not None:
                     self._greeting = self._greeting._replace(start=moved.start)
-                return moved, self._query_again()
+                query = self._query_again()
+                self.is_outdated = True  # also if there were no roots at the old place
+                return moved, query
             case (Response(id_) | ErrorResponse(id_)) as answer if (
                 self._queries and id_ == self._queries[0][0]
             ):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import ClientRootsPolicy
+from rootsd.proxy.run.roots import RootFolder
 from support.bridges import fault, notice, reply, request
 from support.run_session_harness import (
     API,
@@ -188,6 +191,55 @@ def test_an_added_folder_that_is_not_approved_is_said_once() -> None:
     harness.client(call(2))
     harness.open("/src/api", "/src/docs")
     assert ids(harness) == [2]
+
+
+def test_another_folder_at_the_same_place_is_a_move() -> None:
+    for words in (("server", "{root}"), ("server",)):
+        harness = started(*words)
+        harness.open("/src/api")
+        harness.client(call(1))
+        harness.open("/src/api")
+        assert ids(harness) == [1]
+        harness.server(reply(1, {}))
+        harness.disk.replaced[b"/src/api"] += 1
+        harness.approve(API, WEB)  # the daemon has seen it
+        harness.client(call(2))
+        harness.open("/src/api")
+        harness.another()
+        assert harness.moves == [("/src/api",)]
+
+
+def test_a_call_in_a_folder_that_is_gone_gets_an_error() -> None:
+    harness = started()
+    harness.open("/src/api")
+    harness.client(call(1))
+    harness.open("/src/api/gone")
+    assert error(harness, 1) == (
+        "the session works in /src/api/gone, which is gone; try: open a folder again"
+    )
+    harness.client(call(2))
+    harness.open("/src/api")
+    assert ids(harness) == [2]
+
+
+@pytest.mark.parametrize("first", [API, WEB])
+def test_a_server_that_keeps_its_first_root_is_restarted_at_the_new_place(
+    first: RootFolder,
+) -> None:
+    harness = FollowingHarness(API, WEB, here=b"/src/api", use=REPORT)
+    harness.shake_hands(HAS_ROOTS)
+    assert harness.list_roots() == ["/src/api", "/src/web"]
+    harness.client(call(1))
+    harness.open("/src/api", "/src/web")
+    assert ids(harness) == [1]
+    harness.server(reply(1, {}))
+    harness.client(call(2))
+    harness.open(*(each.text for each in (first, API, WEB)))
+    harness.wait(5.0)  # it does not ask again
+    if first is API:  # the control: the session has not moved
+        assert ids(harness) == [2]
+    else:
+        harness.another()
 
 
 def test_a_folder_that_is_gone_does_not_make_an_added_one_the_place() -> None:

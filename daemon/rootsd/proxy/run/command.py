@@ -63,6 +63,8 @@ class LaunchSpec(NamedTuple):
     left_out: tuple[tuple[str, str], ...] = ()
     """The paths that no joined value contains, each with the separator in it."""
     folder: str | None = None
+    replacements: int = 0
+    """How often another folder came to the place of the session, if the command depends on it."""
 
 
 class _Roots(NamedTuple):
@@ -113,7 +115,8 @@ class ServerCommand:
         self._words = tuple(words)
         self._environment = tuple(environment)
         self._empty_folder = empty_folder
-        self._start = self._here = here
+        self._start = self._here = self._place = here
+        self._replacements = 0
         for word in self._words:
             _check(word, may_be_flag=_flag_of(word) is not None)
         for _, value in self._environment:
@@ -130,8 +133,11 @@ class ServerCommand:
     def move_to(self, place: bytes | None) -> None:
         """Let later servers start at `place`, where the session works now.
 
-        That is for servers that started in the working directory because it was in a root.
+        The same place again means that another folder is there. Servers start in it if they
+        started in the working directory because that was in a root.
         """
+        self._replacements += place == self._place
+        self._place = place
         if self._start not in (None, NOT_IN_A_ROOT):
             self._here = place
 
@@ -142,7 +148,13 @@ class ServerCommand:
         roots = _Roots(paths, known, self._empty_folder, {})
         words = tuple(word for typed in self._words for word in _expanded(typed, roots))
         environment = {name: roots.fill(value, None) for name, value in self._environment}
-        return LaunchSpec(words, environment, tuple(roots.left_out), self._folder_in(folders))
+        return LaunchSpec(
+            words,
+            environment,
+            tuple(roots.left_out),
+            self._folder_in(folders),
+            self._replacements if self.needs_roots else 0,
+        )
 
     def _folder_in(self, folders: Sequence[RootFolder]) -> str | None:
         here = self._here

@@ -19,7 +19,7 @@ open. If the client says so first, the session has not moved, and stays where it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum, auto
 
 from rootsd.core.errors import RootsdError
@@ -87,20 +87,24 @@ class SessionPlace:
         self, provider: RootsProvider, out: Outbox, start: bytes | None, take_note: TakeNote
     ) -> None:
         self.has_moved = False
-        """Whether the place is another one since the last `take_move`."""
+        """Whether the place is another folder since the last `take_move`."""
         self.working_directory = start
         """The place of the session."""
         self._provider = provider
         self._out = out
         self._take_note = take_note
         self._start = start
+        self._start_identity = None if start is None else provider.identity(start)
         self._folders: Folders | None = () if start is None else (start,)
+        self._identity = self._start_identity  # of the first of these folders
+        self._place_identity = self._start_identity
         self._first: Folders | None = None  # what the client said first
         self._begins_outside = False  # of all roots
         self._at_start: Folders | None = None  # what the client says while it is still there
         self._outside: frozenset[bytes] = frozenset()
         self._announced: set[bytes] = set()
         self._moving: Folders | None = None
+        self._moving_identity: Hashable | None = None
         self._failure: RootsdError | None = None
         self._until = math.inf  # for the daemon's answer, or for the end of the calls in flight
         self._may_wait = True
@@ -158,9 +162,11 @@ class SessionPlace:
             return failure
         if not folders:
             return _NOWHERE if self._first else Standing.HERE
-        if folders == self._folders:
+        identity = self._provider.identity(folders[0])
+        if folders == self._folders and identity == self._identity:
             return self._verdict(folders)
         if is_idle:
+            self._moving_identity = identity
             self._move(folders, now)
         elif not self._may_wait:
             self._may_wait = True
@@ -184,11 +190,11 @@ class SessionPlace:
             return
         texts = dict(zip(map(text_of, folders), folders, strict=True))
         self._outside = frozenset(texts[text] for text in outcome.outside if text in texts)
-        self._folders = folders
+        self._folders, self._identity = folders, self._moving_identity
         if folders == self._at_start:
-            self._set_place(self._start)
+            self._set_place(self._start, self._start_identity)
         elif folders[0] not in self._outside:
-            self._set_place(folders[0])
+            self._set_place(folders[0], self._identity)
         elif folders == self._first and self._begins_outside:
             self._at_start = folders
 
@@ -197,9 +203,10 @@ class SessionPlace:
         moved, self.has_moved = self.has_moved, False
         return moved
 
-    def _set_place(self, place: bytes | None) -> None:
-        self.has_moved = self.has_moved or place != self.working_directory
-        self.working_directory = place
+    def _set_place(self, place: bytes | None, identity: Hashable | None) -> None:
+        before = (self.working_directory, self._place_identity)
+        self.working_directory, self._place_identity = place, identity
+        self.has_moved = self.has_moved or before != (place, identity)
 
     def _move(self, folders: Folders, now: float) -> None:
         self._moving, self._until, self._may_wait = folders, now + _DAEMON_S, True
@@ -211,6 +218,12 @@ class SessionPlace:
         if folders == self._at_start:
             return Standing.HERE
         new = [each for each in folders if each in self._outside - self._announced]
+        if self._identity is None:
+            self._folders = None  # it may be there by the next call
+            shown = safe_label(folders[0], limit=None)
+            return RootsdError(
+                f"the session works in {shown}, which is gone", "open a folder again"
+            )
         if folders[0] in self._outside:
             self._folders = None  # it may be approved by the next call
             return _not_approved("works in", folders[0])

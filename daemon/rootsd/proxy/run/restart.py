@@ -116,9 +116,16 @@ class RestartPolicy:
     def _is_same_command(self, folders: Sequence[RootFolder]) -> bool:
         fresh, running = self._command.launch(folders), self._running
         return running is not None and (
-            (fresh.words, fresh.environment, fresh.folder)
-            == (running.words, running.environment, running.folder)
+            fresh._replace(left_out=()) == running._replace(left_out=())
         )
+
+    def keeps_old_place(self, sent: Sequence[RootFolder], folders: Sequence[RootFolder]) -> bool:
+        """Return whether the session has moved away from the first of the roots `sent`."""
+        if self._running is None or not self._is_at_old_place:
+            return False
+        first = [[each.path for each in roots[:1]] for roots in (sent, folders)]
+        fresh = self._command.launch(folders)
+        return first[0] != first[1] or fresh.replacements != self._running.replacements
 
     @staticmethod
     def for_sent_roots(

@@ -397,6 +397,10 @@ class RootsProvider:
         """Whether a program that opens `path` now finds a folder, links followed."""
         return self._disk.canonical(path) is not None
 
+    def identity(self, path: bytes) -> Hashable | None:
+        """Return the identity of the folder at a real path; None if there is no folder."""
+        return self._disk.fingerprint(path)
+
     def record_sent(self, folders: Iterable[RootFolder]) -> None:
         """Record the folders that the server gets now."""
         self.sent = tuple(folders)

@@ -480,9 +480,10 @@ class RunSession(RelayedSession):
             return self._restart_policy.for_command(folders, self._provider.folder_exists)
         if not self._gate.stale or not self._router.has_sent_roots:
             return NO_RESTART
-        due = self._restart_policy.for_sent_roots(
-            self._provider.kept, folders, self._provider.folder_exists
-        )
+        kept = self._provider.kept
+        due = self._restart_policy.for_sent_roots(kept, folders, self._provider.folder_exists)
+        if not due.lost and self._restart_policy.keeps_old_place(kept, folders):
+            return RestartDecision(RestartNeed.MOVED)
         if due.need is RestartNeed.WIDER and self._gate.may_ask_again:
             return NO_RESTART  # the call shows whether the server needs a restart
         return due
