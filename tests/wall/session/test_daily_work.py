@@ -36,7 +36,7 @@ def test_git_works_in_a_root(project: Project) -> None:
 def test_a_worktree_beside_the_root_is_made_outside(project: Project) -> None:
     said = project.fail("git worktree add ../fix")
     assert "Read-only file system" in said
-    assert "folders beside the roots, for git worktree add ../NAME (--worktrees)" in said
+    assert "new folders beside a root, as git worktree add ../NAME makes (--worktrees)" in said
     assert not (project.folder.parent / "fix").exists()
     assert project.git("worktree", "list").count("\n") == 1
 
@@ -46,7 +46,7 @@ def test_a_program_that_makes_mounts_fails_and_the_start_names_the_options(
 ) -> None:
     options = "--nested", "--on-revoke", "kill"
     said = project.fail("unshare -Um true")
-    assert f"unshare -rm and other sandboxes inside ({' '.join(options)})" in said
+    assert f"sandboxes inside, such as unshare -rm ({' '.join(options)})" in said
     project.succeed("unshare -Um true", *options)
 
 
@@ -81,7 +81,7 @@ def test_ssh_signs_and_pushes_anywhere_with_the_agent_and_without_it_names_the_o
         push = "git push -q other HEAD:pushed"
         said = project.fail(f"{_SIGN} || ssh {host.options} 127.0.0.1 true")
         assert "outside the wall; try: rootsd confine --ssh-agent" in said
-        assert "ssh keys beyond the origins of the roots (--ssh-agent)" in said
+        assert "ssh keys, except at the origins of the roots (--ssh-agent)" in said
         assert "ssh keys (--ssh-agent)" in project.fail("false", "--push", "off")
         project.succeed(f"{_SIGN} && {push} && ! cat {host.key}", "--ssh-agent")
     assert project.git("-C", str(remote), "branch") == "  pushed\n"

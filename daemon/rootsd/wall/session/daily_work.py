@@ -100,7 +100,7 @@ def daily_work(
     parts: list[DailyWork] = []
     closed: list[str] = []
     shown = tuple(named)
-    beyond = "" if push is PushPolicy.OFF else " beyond the origins of the roots"
+    beyond = "" if push is PushPolicy.OFF else ", except at the origins of the roots"
     for part in _PARTS:
         if part.flag in flags:
             parts.append(part.open(home))
@@ -145,13 +145,13 @@ def _push(flags: frozenset[Opening], push: PushPolicy, *, has_passwords: bool) -
         variables[f"GIT_CONFIG_KEY_{number}"] = "credential.helper"
         variables[f"GIT_CONFIG_VALUE_{number}"] = helper
     asks = "" if push is PushPolicy.ALLOW else " after a question"
-    sentence = f"gets your passwords and tokens{asks} (--push off)"
+    sentence = f"with your passwords and tokens{asks} (--push off forbids it)"
     if Opening.SSH_AGENT not in flags:
         variables |= {"GIT_SSH_COMMAND": f"{client} ssh", "GIT_SSH_VARIANT": "ssh"}
-        sentence = f"uses your ssh keys, and {sentence}"
+        sentence = f"with your ssh keys, and {sentence}"
     encoded = {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
     return DailyWork(
-        variables=encoded, stays_open=(f"at the origins of the roots, git {sentence}",)
+        variables=encoded, stays_open=(f"git reaches the origins of the roots {sentence}",)
     )
 
 

@@ -49,8 +49,8 @@ _CLOSED_BY = {
     ProtectionPolicy.UNTRACKED: (_GIT, _UNTRACKED),
     ProtectionPolicy.NONE: (),
 }
-_BESIDE = "folders beside the roots, for git worktree add ../NAME (--worktrees)"
-_MOUNTS = "new mounts, for unshare -rm and other sandboxes inside (--nested --on-revoke kill)"
+_BESIDE = "new folders beside a root, as git worktree add ../NAME makes (--worktrees)"
+_MOUNTS = "sandboxes inside, such as unshare -rm (--nested --on-revoke kill)"
 _NOT_NESTED = (Layer.LANDLOCK, Layer.MOUNT_CALLS)
 _BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
