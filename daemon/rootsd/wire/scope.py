@@ -85,7 +85,12 @@ async def move_scope(
     found = [await canonical(parse_absolute("folder", folder)) for folder in folders]
     starts = [await session_start(folder) for folder in found]
     published = await current()
-    roots = [root_containing(published, folder) for folder in found]
+    # A worktree that nobody knows yet may lie in the root of another tree.
+    containing = [root_containing(published, folder) for folder in found]
+    roots = [
+        root if root is not None and root.path == start.anchor else None
+        for root, start in zip(containing, starts, strict=True)
+    ]
     outside = tuple(text for text, root in zip(folders, roots, strict=True) if root is None)
     if roots[0] is None:
         return SessionMove(None, outside)

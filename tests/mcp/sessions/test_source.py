@@ -23,7 +23,7 @@ from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.walls import WalledSource
 from rootsd.mcp.source import RootsSource
 from rootsd.net.fair_scheduler import SHORT_TURN_S
-from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path
+from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, at, deny, path
 from support.repositories import raw
 from support.sample_decisions import approved
 
@@ -220,3 +220,21 @@ async def test_every_caller_gets_the_error_of_a_failed_verification(
         for _ in range(3):
             group.start_soon(ask)
     assert len(failures) == 3
+
+
+@pytest.mark.parametrize(
+    ("link", "is_other_tree"),
+    [("gitdir: /x/.git/worktrees/fix\n", True), ("gitdir: /x/.git/modules/lib\n", False)],
+    ids=["worktree", "submodule"],
+)
+async def test_a_worktree_that_is_no_root_is_not_in_the_root_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, link: str, is_other_tree: bool
+) -> None:
+    monkeypatch.setattr("rootsd.mcp.sessions.source._NEW_WORKTREE_S", 0)
+    world = LedgerHarness(at(os.fsencode(tmp_path), approved(1)))
+    inner = tmp_path / ".trees" / "fix"
+    inner.mkdir(parents=True)
+    (inner / ".git").write_text(link)
+    for folder in (inner, inner / "sub"):
+        start = await supplying(world).session_start(os.fsencode(folder))
+        assert start.anchor == os.fsencode(inner if is_other_tree else tmp_path)

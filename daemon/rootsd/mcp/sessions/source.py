@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 
 import anyio
 from anyio import lowlevel, to_thread
@@ -11,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rootsd.core.model import PublishedSet, SessionKey
+from rootsd.core.paths import ancestors
 from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.net.fair_scheduler import FairScheduler
@@ -20,8 +22,9 @@ from rootsd.state.ledger import Ledger
 # for each other, but not the daemon.
 _MAX_PATH_THREADS = 8
 _SCAN_TIMEOUT_S = 5.0
-_NEW_PROJECT_S = 0.5
-"""How long to wait until a folder that has `.git` becomes a known project."""
+_NEW_WORKTREE_S = 2.0
+"""How long to wait until a worktree is known."""
+_MAX_LINK_BYTES = 1 << 14
 # All verifications wait in one queue of the scheduler, because each is for many clients.
 _EVERY_CALLER = 0
 
@@ -109,14 +112,19 @@ class LedgerRootsSource(Struct, frozen=True):
         scan. If the scan takes too long, the folder itself counts as the project. The session then
         gets no roots until the user approves that folder.
 
-        An agent may also have made a worktree a moment ago. It is inside its checkout, so this
-        waits until it is known, but not long.
+        An agent may also have made a worktree a moment ago, so this waits until it is known, but
+        not long. A worktree that is no root counts as a project that is not approved. It may lie
+        in the root of its main checkout, which is another tree.
         """
-        if folder not in self.ledger.catalog.projects and await self._is_repository(folder):
-            with anyio.move_on_after(_NEW_PROJECT_S):
-                while folder not in (catalog := self.ledger.catalog).projects:
-                    await self.ledger.wait_for_change(catalog)
         start = session_start_in(self.ledger.catalog, folder)
+        worktree = await self._worktree_around(folder, start.anchor)
+        if worktree is not None:
+            with anyio.move_on_after(_NEW_WORKTREE_S):
+                while worktree not in (catalog := self.ledger.catalog).projects:
+                    await self.ledger.wait_for_change(catalog)
+            start = session_start_in(self.ledger.catalog, folder)
+            if worktree not in self.ledger.catalog.roots:
+                return replace(start, anchor=worktree)
         if start.anchor is None:
             with anyio.move_on_after(_SCAN_TIMEOUT_S) as timeout:
                 await self.scanned(folder)
@@ -125,10 +133,11 @@ class LedgerRootsSource(Struct, frozen=True):
                 start = replace(start, anchor=folder)
         return start
 
-    async def _is_repository(self, folder: bytes) -> bool:
+    async def _worktree_around(self, folder: bytes, anchor: bytes | None) -> bytes | None:
+        """Return the innermost worktree that contains `folder` and lies inside `anchor`."""
+        above = takewhile(lambda path: path != anchor, (folder, *ancestors(folder)))
         return await to_thread.run_sync(
-            os.path.lexists,
-            os.path.join(folder, b".git"),
+            lambda: next(filter(_is_worktree, above), None),
             abandon_on_cancel=True,
             limiter=self.path_threads,
         )
@@ -157,3 +166,18 @@ class LedgerRootsSource(Struct, frozen=True):
         request = RootRequest(path, client, reason, session, process, wall)
         self.requests.submit(request)
         return request
+
+
+def _is_worktree(folder: bytes) -> bool:
+    """Return whether a folder says that it is a linked worktree of git."""
+    try:
+        link = os.open(os.path.join(folder, b".git"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        text = os.read(link, _MAX_LINK_BYTES)
+    except OSError:  # it is a folder
+        return False
+    finally:
+        os.close(link)
+    return text.startswith(b"gitdir:") and b"/worktrees/" in text
