@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rootsd.core.catalog import Catalog
+from rootsd.core.catalog import Catalog, Count
 from rootsd.core.decide import VerdictReason
 from rootsd.core.encoding import to_ns
 from rootsd.core.errors import OrderRefused, RefusedPlace
@@ -248,18 +249,19 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
 )
 def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     before = after(approved(API), seen(LINKED, 6, main=API))
-    known, ordered, pending = worked_out(before), before.sorted_roots, before.pending_count
+    known, ordered, counts = worked_out(before), before.sorted_roots, Counter(before.counts)
     catalog = after(before, change)
     projects = catalog.projects.values()
     parts = projects, catalog.rules, catalog.places, catalog.next_rule
     afresh = Catalog.of(*parts, reserved=catalog.reserved)
     assert worked_out(catalog) == worked_out(afresh)
     assert catalog.sorted_roots == afresh.sorted_roots
-    is_kept = "pending_count" in catalog.__dict__
+    is_kept = "counts" in catalog.__dict__
     assert is_kept is not isinstance(change, AddRule)  # a rule judges all projects again
-    assert catalog.pending_count == sum(map(catalog.is_pending, projects))
+    assert catalog.counts == afresh.counts
+    assert catalog.counts[Count.PENDING] == sum(map(catalog.is_pending, projects))
     assert (worked_out(before), before.sorted_roots) == (known, ordered)
-    assert before.pending_count == pending
+    assert before.counts == counts
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))

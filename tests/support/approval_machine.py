@@ -319,7 +319,7 @@ class ApprovalMachine(RuleBasedStateMachine):
             catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
         )
         assert whole == catalog
-        assert whole.pending_count == catalog.pending_count
+        assert whole.counts == catalog.counts
 
     @invariant()
     def names_and_ids_are_unique(self) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from enum import Enum, auto
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
@@ -49,6 +50,17 @@ _Inode = tuple[bytes, int]
 _BY_NAME = attrgetter("name")
 # With more changes, sorting everything is about as fast as single insertions.
 _FEW_CHANGES = 64
+
+
+class Count(Enum):
+    """A state of a project that `rootsd status` counts. A project may be in several."""
+
+    PENDING = auto()
+    UNPUBLISHABLE = auto()
+    APPROVED = auto()
+    DENIED = auto()
+    LAPSED = auto()
+    INCOMPLETE = auto()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Catalog:
         new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived, *counted)
         new._copy_cached(self, ())
         new._update_sorted_roots(before, changed)
-        new._update_pending_count(before, changed)
+        new._update_counts(before, changed)
         return new
 
     def _access_of(self, project: Project, judgment: Judgment) -> Access:
@@ -220,25 +232,36 @@ class Catalog:
                 insort(kept, root, key=_BY_NAME)
         self.__dict__["sorted_roots"] = tuple(kept)
 
-    def _update_pending_count(self, before: Catalog, changed: Collection[bytes]) -> None:
-        """Count the few changed projects again, and keep the count of all others from `before`."""
-        known = before.__dict__.get("pending_count")
+    def _update_counts(self, before: Catalog, changed: Collection[bytes]) -> None:
+        """Count the few changed projects again, and keep what `before` counted of all others."""
+        known = before.__dict__.get("counts")
         if known is None or len(changed) > _FEW_CHANGES:
             return
-        was, is_now = (
-            sum(
-                1
-                for path in changed
-                if path in each.projects and each.is_pending(each.projects[path])
-            )
-            for each in (before, self)
-        )
-        self.__dict__["pending_count"] = known - was + is_now
+        counts = Counter(known)
+        counts.subtract(before._counted(changed))
+        counts.update(self._counted(changed))
+        self.__dict__["counts"] = counts
 
     @cached_property
-    def pending_count(self) -> int:
-        """Return how many projects are pending."""
-        return sum(1 for project in self.projects.values() if self.is_pending(project))
+    def counts(self) -> Mapping[Count, int]:
+        """Return how many projects are in each state. A missing state has none."""
+        return Counter(self._counted(self.projects))
+
+    def _counted(self, paths: Iterable[bytes]) -> Iterator[Count]:
+        """Yield each state of each project at `paths`."""
+        for path in paths:
+            if (project := self.projects.get(path)) is None:
+                continue
+            verdict = self.judgments[path].verdict
+            if verdict is not Verdict.PENDING:
+                yield Count.APPROVED if verdict is Verdict.APPROVED else Count.DENIED
+            if project.ruling.is_lapsed:
+                yield Count.LAPSED
+            if project.observed.incomplete is not None:
+                yield Count.INCOMPLETE
+            elif self._is_undecided_and_safe(project):
+                is_fit = self.why_unpublishable(project) is None
+                yield Count.PENDING if is_fit else Count.UNPUBLISHABLE
 
     @cached_property
     def decision_context(self) -> DecisionContext:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from anyio import to_thread
 
+from rootsd.core.catalog import Count
 from rootsd.core.errors import RootsdError
 from rootsd.helper.client import Helper, NoAnswer
 from rootsd.helper.processes import ProcessQuestion, ask_processes
@@ -78,7 +79,7 @@ class HealthReporter:
 
     def _report_status(self) -> None:
         catalog = self._ledger.catalog
-        waiting = sum(1 for project in catalog.projects.values() if catalog.is_pending(project))
+        waiting = catalog.counts[Count.PENDING]
         status = f"{len(catalog.roots)} published, {waiting} pending, {self._clients()} connected"
         if status != self._last_status:
             self._last_status = status

@@ -22,7 +22,7 @@ from contextlib import suppress
 import anyio
 from anyio import to_thread
 
-from rootsd.core.catalog import Catalog
+from rootsd.core.catalog import Catalog, Count
 from rootsd.core.model import Focus
 from rootsd.core.throttle import TokenBucket
 from rootsd.places.runtime_dir import RuntimeDir
@@ -91,7 +91,7 @@ class PromptFile:
                     os.unlink(self._written[0])
 
     def _wanted(self, catalog: Catalog, focus: Focus) -> tuple[bytes, str]:
-        line = prompt_line(os.getpid(), catalog.pending_count, focus.tag)
+        line = prompt_line(os.getpid(), catalog.counts[Count.PENDING], focus.tag)
         return self._folder().prompt_file, line
 
     async def _write(self, wanted: tuple[bytes, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,7 @@ from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.references import is_selected
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, Handlers
-from rootsd.core.catalog import Catalog
+from rootsd.core.catalog import Catalog, Count
 from rootsd.core.labels import first_of, safe_label
 from rootsd.core.lasting_changes import opposite
 from rootsd.core.model import ActorKind, Project, Verdict
@@ -67,18 +66,17 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 
 
 def _counts(catalog: Catalog) -> dict[str, int]:
-    projects = catalog.projects.values()
-    verdicts = Counter(judgment.verdict for judgment in catalog.judgments.values())
+    counts = catalog.counts
     return {
         "published": len(catalog.roots),
-        "approved": verdicts[Verdict.APPROVED],
-        "waiting": catalog.pending_count,
-        "unpublishable": sum(1 for each in projects if catalog.is_unpublishable(each)),
-        "denied": verdicts[Verdict.DENIED],
-        "lapsed": sum(1 for each in projects if each.ruling.is_lapsed),
+        "approved": counts[Count.APPROVED],
+        "waiting": counts[Count.PENDING],
+        "unpublishable": counts[Count.UNPUBLISHABLE],
+        "denied": counts[Count.DENIED],
+        "lapsed": counts[Count.LAPSED],
         "lapsed_rules": sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING),
-        "incomplete": sum(1 for each in projects if each.observed.incomplete),
-        "projects": len(projects),
+        "incomplete": counts[Count.INCOMPLETE],
+        "projects": len(catalog.projects),
     }
 
 
