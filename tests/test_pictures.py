@@ -141,12 +141,16 @@ def in_the_old_way(svg: str) -> str:
 
 
 @pytest.mark.needs("chromium")
-def test_a_browser_keeps_columns_and_frames_but_not_in_the_old_way() -> None:
+def test_a_browser_keeps_columns_and_frames_and_sees_collapsed_spaces_and_small_text() -> None:
     first, last = Frame(("first",), 1.0), Frame(TRICKY, 1.0)
     moving = picture([first, last], COLUMNS, "dark", "two frames")
     old = in_the_old_way(still("  leading\nplain", "dark"))
-    (begin, end), (broken,) = characters_in_browser([(moving, [0.5, 1.5]), (old, [0.0])])
+    wide = still("x" * 130, "dark")
+    (begin, end), (broken,), (small,) = characters_in_browser(
+        [(moving, [0.5, 1.5]), (old, [0.0]), (wide, [0.0])]
+    )
     assert rows_of(begin) == ["first"]
     assert rows_of(end) == lines_of(TRICKY)
     assert rows_of(broken)[1] == "plain"
     assert rows_of(broken)[0] != "  leading"
+    assert max(each.font_pixels for each in small) < SMALLEST_PX
