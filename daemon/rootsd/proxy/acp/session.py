@@ -210,10 +210,10 @@ class AcpSession(RelayedSession):
                 what = "names a folder that is not a path"
                 raise RootsdError(f"{request.method} {what}", "rootsd acp --help")
             given[folder] = None
-        folders = self._approved_folders(given)
+        folders, roots = self._approved_folders(given)
         if request.method not in messages.SETUPS:
             return line
-        added = self._together_with(folders)
+        added = self._other_roots(folders, roots)
         if self._takes_folders and added:
             _, *more = given
             line = messages.with_folders(line, messages.merged(more, map(text_of, added)))
@@ -224,8 +224,13 @@ class AcpSession(RelayedSession):
         self._setups[request.id] = tuple(folders)
         return messages.with_servers(line, request, self._servers)
 
-    def _approved_folders(self, paths: Iterable[str]) -> list[bytes]:
-        """Return the real paths of folders. Raises RefusedFolder for one that is not approved."""
+    def _approved_folders(
+        self, paths: Iterable[str]
+    ) -> tuple[list[bytes], tuple[RootFolder, ...]]:
+        """Return the real paths of folders, and the roots of a session in them.
+
+        The first folder is that of the session. Raises RefusedFolder for one that is not approved.
+        """
         real: dict[str, bytes] = {}
         for path in paths:
             found = self._folders.folder(path) if path.startswith("/") else None
@@ -233,9 +238,14 @@ class AcpSession(RelayedSession):
                 why = "is not a folder" if path.startswith("/") else "is not an absolute path"
                 raise RefusedFolder(path, why, f"ls -ld {shlex.quote(path)}")
             real[path] = found
-        self._approved = self._folders.approved()
+        if not real:
+            return [], ()
+        together = known = self._folders.together_with(next(iter(real.values())))
+        if any(_innermost(together, folder) is None for folder in real.values()):
+            known = self._folders.approved()
+        around = []
         for path, folder in real.items():
-            root = _innermost(self._approved, folder)
+            root = _innermost(known, folder)
             typed = shlex.quote(text_of(folder))
             if root is None:
                 self._out.proposals.append(folder)
@@ -243,17 +253,14 @@ class AcpSession(RelayedSession):
             if self._wall is None and not root.writable:
                 why = "is read-only, and only the wall can enforce that"
                 raise RefusedFolder(path, why, "rootsd acp --confine")
-        return [real[path] for path in real]
+            around.append(root)
+        return [*real.values()], (*around, *together)
 
-    def _together_with(self, folders: Sequence[bytes]) -> list[bytes]:
-        """Return the other roots of a session in `folders`, of which the first is its own.
-
-        Behind the wall, all of them are shown first.
-        """
-        roots = self._folders.together_with(folders[0])
+    def _other_roots(self, folders: Sequence[bytes], roots: Iterable[RootFolder]) -> list[bytes]:
+        """Return the roots beside the `folders` of a session. Behind the wall, show all first."""
+        roots = dict.fromkeys(roots)
         if self._wall is not None:
-            named = (_innermost(self._approved, folder) for folder in folders)
-            self._wall.open({root.name for root in (*named, *roots) if root is not None})
+            self._wall.open({root.name for root in roots})
         return [
             root.path
             for root in roots
