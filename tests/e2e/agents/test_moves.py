@@ -6,6 +6,7 @@ where the session began, and answer for the wrong tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -34,14 +35,23 @@ class WithLib(ClaudeCode):
 
 
 class Question(NamedTuple):
-    """A call of a server, and the texts that a right answer has and has not."""
+    """A call of a server. A right answer has these texts, and names no folder of `lacks`."""
 
     call: Call
     has: tuple[str, ...]
-    lacks: str = "\0"
+    lacks: tuple[Path, ...] = ()
 
     def is_right(self, answer: str) -> bool:
-        return all(text in answer for text in self.has) and self.lacks not in answer
+        named = (re.search(rf"{re.escape(str(each))}(?![\w/.-])", answer) for each in self.lacks)
+        return all(text in answer for text in self.has) and not any(named)
+
+
+class Place(NamedTuple):
+    """Where the session works: a checkout with its branch. `others` are its other checkouts."""
+
+    folder: Path
+    branch: str
+    others: tuple[Path, ...]
 
 
 def commit(world: AgentWorld, name: str, branch: str) -> None:
@@ -52,62 +62,68 @@ def commit(world: AgentWorld, name: str, branch: str) -> None:
         assert world.run_as_person(*git, *words).status == 0
 
 
-def folders(path: Path, lib: Path, *, lacks: Path | None = None) -> Question:
-    """Ask the file server where it is. The session has `lib`, too."""
-    other = "\0" if lacks is None else f"{lacks}\n"
-    return Question(Call("list_allowed_directories"), (str(path), str(lib)), other)
+PLACE_TOOLS = {
+    "files": "list_allowed_directories",
+    "everything": "get-roots-list",
+    "sdk": "show_roots",
+}
+COMMANDS = {
+    "files": lambda: [*SERVERS["server-filesystem"].command(), "{root}"],
+    "git": SERVERS["mcp-server-git"].command,
+    "everything": SERVERS["server-everything"].command,
+    "sdk": SERVERS["SDK server with ListRoots"].command,
+}
+TWO = ("files", "git")
 
 
-def branch(name: str) -> Question:
-    """Ask the git server where it is."""
-    return Question(Call("git_status", {"repo_path": "."}), (f"On branch {name}\n",))
+def question(server: str, place: Place, lib: Path) -> Question:
+    """Ask a server where it is. The session has `lib`, too."""
+    if server == "git":
+        return Question(Call("git_status", {"repo_path": "."}), (f"On branch {place.branch}\n",))
+    return Question(Call(PLACE_TOOLS[server]), (str(place.folder), str(lib)), place.others)
 
 
-def round_of_moves(world: AgentWorld, number: int, times: int) -> list[Step | Question]:
+def round_of_moves(
+    world: AgentWorld, number: int, times: int, names: Sequence[str]
+) -> list[Step | Question]:
     """Return moves of one session in api, with questions after each, so many `times`."""
     api, lib = world.parent / "api", world.parent / "lib"
-    name = f"fix{number}"
-    tree = api / IN_CLAUDE / name
-
-    stages: list[tuple[Step | None, list[Question]]] = [
-        (None, [folders(api, lib), branch("main-of-api")]),
-        (Shell("cd sub && pwd"), [folders(api, lib, lacks=tree), branch("main-of-api")]),
+    tree = api / IN_CLAUDE / f"fix{number}"
+    main = Place(api, "main-of-api", (tree,))
+    moves: list[tuple[list[Step], Place]] = [
+        ([Shell("sleep 8")], main),  # until all servers are there
+        ([Shell("cd sub && pwd")], main),
         (
-            Call("EnterWorktree", {"name": name}),
-            [folders(tree, lib, lacks=api), branch(f"worktree-{name}")],
+            [Call("EnterWorktree", {"name": tree.name})],
+            Place(tree, f"worktree-{tree.name}", (api,)),
         ),
-        (
-            Call("ExitWorktree", {"action": "remove"}),
-            [folders(api, lib, lacks=tree), branch("main-of-api")],
-        ),
+        ([Call("ExitWorktree", {"action": "remove"})], main),
     ]
     return [
         step
-        for move, questions in stages
-        for step in [*([move] if move else []), *questions * times]
+        for move, place in moves
+        for step in [*move, *[question(name, place, lib) for name in names] * times]
     ]
 
 
-def servers(world: AgentWorld, *, wrapped: bool) -> dict[str, Server]:
-    """Return a file server and a git server for a session in api."""
+def servers(world: AgentWorld, names: Sequence[str], *, wrapped: bool) -> dict[str, Server]:
+    """Return MCP servers for a session in api."""
     found = {}
-    for name, words in (
-        ("files", [*SERVERS["server-filesystem"].command(), "{root}"]),
-        ("git", SERVERS["mcp-server-git"].command()),
-    ):
-        here = [word.replace("{root}", str(world.parent / "api")) for word in words]
+    for name in names:
+        words = COMMANDS[name]()
+        here = [re.sub(r"\{roots?\}", str(world.parent / "api"), word) for word in words]
         command = (str(ROOTSD), "run", "--", *words) if wrapped else tuple(here)
         found[name] = Server(command, {"ROOTSD_DIR": str(world.directory)})
     return found
 
 
 def wrong_answers(
-    world: AgentWorld, number: int, times: int, *, wrapped: bool
+    world: AgentWorld, number: int, times: int, names: Sequence[str], *, wrapped: bool
 ) -> tuple[int, Sequence[str]]:
     """Play one session. Return the number of questions, and what was wrong in the answers."""
-    steps = round_of_moves(world, number, times)
+    steps = round_of_moves(world, number, times, names)
     script = [step.call if isinstance(step, Question) else step for step in steps]
-    used = servers(world, wrapped=wrapped)
+    used = servers(world, names, wrapped=wrapped)
     model = world.play(WithLib(world.parent / "lib"), script, used, world.parent / "api")
     questions = {at: step for at, step in enumerate(steps) if isinstance(step, Question)}
     wrong = [
@@ -137,22 +153,24 @@ def prepare(world: AgentWorld) -> None:
 def test_no_server_answers_for_a_tree_where_the_agent_is_not(
     world: AgentWorld, sizes: Sizes
 ) -> None:
-    sessions, times = sizes.pick(test=(1, 1), check=(1, 1), soak=(21, 6))
+    sessions, times, names = sizes.pick(
+        test=(1, 1, TWO), check=(1, 1, TWO), soak=(16, 4, tuple(COMMANDS))
+    )
     asked, wrong = 0, list[str]()
     with world:
         prepare(world)
         for number in range(sessions):
-            more, found = wrong_answers(world, number, times, wrapped=True)
+            more, found = wrong_answers(world, number, times, names, wrapped=True)
             asked += more
             wrong += found
-    assert asked == 8 * sessions * times
+    assert asked == 4 * len(names) * sessions * times
     assert wrong == [], "\n".join(wrong)
 
 
 def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld) -> None:
     with world:
         prepare(world)
-        _, wrong = wrong_answers(world, 0, 1, wrapped=False)
+        _, wrong = wrong_answers(world, 0, 1, TWO, wrapped=False)
     assert len(wrong) >= 2
 
 
@@ -173,7 +191,7 @@ def test_a_server_of_codex_has_the_folders_of_the_session(
 ) -> None:
     with world:
         prepare(world)
-        used = servers(world, wrapped=wrapped)
+        used = servers(world, TWO, wrapped=wrapped)
         script = [Call("list_allowed_directories")] * 2
         program = WithFolder(world.parent / "lib")
         model = world.play(program, script, {"files": used["files"]}, world.parent / "api")
