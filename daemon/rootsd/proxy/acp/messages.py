@@ -33,6 +33,7 @@ _LONG_CALL = re.compile(
     rb'\{"jsonrpc": ?"2\.0", ?(?:"id": ?(\d{1,15}|"[ !#-\[\]-~]{1,64}"), ?)?'
     rb'"method": ?"(session/(?:prompt|update))", ?"params": ?\{'
 )
+_TELLING_NAME = re.compile(rb'"(?i:(method"|cwd"|additional))')
 
 
 class ServerWords(NamedTuple):
@@ -58,8 +59,7 @@ def long_call(line: bytes) -> Request | Notification | None:
         return None
     if b"\\u" in line or line.find(b"\r", 0, -1) >= 0:
         return None
-    lowered = line.lower()
-    if lowered.count(b'"method"') > 1 or b'"cwd"' in lowered or b'"additional' in lowered:
+    if [name.lower() for name in _TELLING_NAME.findall(line)] != [b'method"']:
         return None
     try:
         line.isascii() or line.decode()
