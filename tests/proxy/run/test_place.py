@@ -209,6 +209,17 @@ def test_another_folder_at_the_same_place_is_a_move() -> None:
         assert harness.moves == [("/src/api",)]
 
 
+def test_a_session_with_thousands_of_folders_gets_an_error_and_goes_on() -> None:
+    harness = started()
+    harness.open("/src/api")
+    harness.client(call(1))
+    harness.open("/src/api", *(f"/src/{number}" for number in range(10_000)))
+    assert "too many folders" in error(harness, 1)
+    harness.client(call(2))
+    harness.open("/src/api", *(f"/src/api/{number}" for number in range(10)))
+    assert ids(harness) == [2]
+
+
 def test_a_call_in_a_folder_that_is_gone_gets_an_error() -> None:
     harness = started()
     harness.open("/src/api")

@@ -45,6 +45,8 @@ _BUSY = RootsdError(
     "cancel the call in flight, or ask again",
 )
 _NOWHERE = RootsdError("the client has no folder open any more", "open the project again")
+_MAX_BYTES = 10_000  # of all paths; the daemon reads no line that is too long
+_TOO_MANY = RootsdError("the session has too many folders open", "close some of them")
 _SILENT = RootsdError("rootsd does not answer, so the session cannot move", "rootsd status")
 
 
@@ -160,6 +162,8 @@ class SessionPlace:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             return failure
+        if sum(map(len, folders)) > _MAX_BYTES:
+            return _TOO_MANY
         if not folders:
             return _NOWHERE if self._first else Standing.HERE
         identity = self._provider.identity(folders[0])
