@@ -209,6 +209,19 @@ def test_another_folder_at_the_same_place_is_a_move() -> None:
         assert harness.moves == [("/src/api",)]
 
 
+def test_only_the_first_answer_to_a_question_counts() -> None:
+    harness = started("server", "{root}")
+    harness.open("/src/api")
+    harness.client(call(1))
+    harness.open("/src/api")
+    harness.client(call(2))
+    (question,) = harness.to_client()
+    for path in ("/src/web", "/src/api"):
+        harness.client(reply(question["id"], {"roots": [{"uri": f"file://{path}"}]}))
+    harness.server(reply(1, {}))
+    assert harness.moves == [("/src/web",)]
+
+
 def test_a_session_with_thousands_of_folders_gets_an_error_and_goes_on() -> None:
     harness = started()
     harness.open("/src/api")

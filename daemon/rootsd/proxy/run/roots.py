@@ -540,7 +540,7 @@ class RootsProvider:
         if not isinstance(answer.id, str) or not answer.id.startswith("rootsd-run-roots-"):
             return False
         if answer.id == self._client_query:
-            self._query_until = -math.inf
+            self._client_query, self._query_until = None, -math.inf  # a second answer is none
             result = answer.result if isinstance(answer, Response) else None
             if isinstance(answer, ErrorResponse) and answer.code == METHOD_NOT_FOUND:
                 self._client_told(())  # it declares roots, but has none
