@@ -492,8 +492,8 @@ class ClientConnector:
             messages += [facts.hook.gap] if changes and facts.hook.gap else []
         elif facts.hook is not None:
             messages.append(
-                f"{facts.title}'s own file tools can still open folders that you deny. A hook"
-                f" refuses that: rootsd connect {facts.name} --hook"
+                f"{facts.title}'s own file tools do not ask rootsd about folders that you deny."
+                f" To make them ask: rootsd connect {facts.name} --hook"
             )
 
     def _tell_variables(self, client: McpClient, variables: Mapping[str, str]) -> None:
