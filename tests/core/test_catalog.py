@@ -220,6 +220,7 @@ def worked_out(catalog: Catalog) -> tuple[object, ...]:
         catalog.ids,
         catalog.frozen_names,
         catalog.proposed_names,
+        catalog.named_paths,
     )
 
 

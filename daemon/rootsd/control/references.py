@@ -15,7 +15,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
-from functools import cached_property
 from glob import escape
 
 from msgspec import Struct
@@ -167,7 +166,7 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
 
     def reads_disk(self, references: Iterable[str]) -> bool:
         """Return whether one of the references is neither a name nor an id."""
-        names, ids = self._names, self.catalog.ids
+        names, ids = self.catalog.named_paths, self.catalog.ids
         return any(reference not in names and reference not in ids for reference in references)
 
     def resolve(self, references: Iterable[str]) -> list[ResolvedReference]:
@@ -234,7 +233,7 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         project chooses its name, so a name must not take precedence over an id.
         """
         catalog = self.catalog
-        named, identified = self._names.get(reference), catalog.ids.get(reference)
+        named, identified = self.catalog.named_paths.get(reference), catalog.ids.get(reference)
         if named is not None and identified is not None and named != identified:
             choices = (safe_label(named, limit=None), safe_label(identified, limit=None))
             message = f"{safe_label(reference)} is a name and an id"
@@ -249,12 +248,7 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         if is_glob(reference):
             matches = tuple(self._by_glob(reference))
             return ResolvedReference(reference, matches, path, is_pattern=True)
-        return ResolvedReference(reference, (), path, known=self._names)
-
-    @cached_property
-    def _names(self) -> dict[str, bytes]:
-        proposed = {name: path for path, name in self.catalog.proposed_names.items()}
-        return proposed | dict(self.catalog.frozen_names)
+        return ResolvedReference(reference, (), path, known=self.catalog.named_paths)
 
     def _by_glob(self, pattern: str) -> list[Project]:
         """Match names, whole paths, and ends of paths with as many parts as the pattern."""

@@ -355,6 +355,12 @@ class Catalog:
         )
 
     @cached_property
+    def named_paths(self) -> Mapping[str, bytes]:
+        """Return the path for each name, frozen or proposed."""
+        proposed = {name: path for path, name in self.proposed_names.items()}
+        return proposed | dict(self.frozen_names)
+
+    @cached_property
     def _missing_by_inode(self) -> Mapping[_Inode, tuple[Project, ...]]:
         """Return the missing projects with a decision, by inode."""
         away: dict[_Inode, list[Project]] = defaultdict(list)
@@ -508,6 +514,7 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "frozen_keys": lambda project: (project.ruling.name, project.id),
     # `reserved` changes only together with a name.
     "proposed_names": lambda project: (project.ruling.name, project.id),
+    "named_paths": lambda project: (project.ruling.name, project.id),
 }
 
 

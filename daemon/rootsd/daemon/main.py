@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,10 @@ from rootsd.state.clock import utc_now
 from rootsd.state.store.store import Store
 from rootsd.wall.kernel.daemon_rights import confine_daemon
 
+# A tenth of the default. A thread that reads files waits so long after each system call while the
+# event loop is busy. With the default, `status` took 0.3 s beside an `ls` of 20,000 projects.
+_SWITCH_INTERVAL_S = 0.0005
+
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     """Run the daemon until it is stopped, and return the exit status.
@@ -40,6 +45,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     """
     configure_logging()
     limit_malloc()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     run_folder = runtime_dir.find_runtime_dir()
     record = LockRecord(
         os.getpid(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -54,12 +53,6 @@ async def test_the_sdk_is_loaded_early_once_and_never_from_another_version(
     installed.unlink()
     await server.load_early()
     assert (loaded, outdated) == ([True], []), "the daemon may go on until somebody comes"
-
-
-async def test_loading_the_sdk_does_not_change_how_threads_alternate() -> None:
-    before = sys.getswitchinterval()
-    assert module._import_serve_session() is serve_session
-    assert sys.getswitchinterval() == before > module._SWITCH_INTERVAL_S
 
 
 @pytest.mark.parametrize("removed", [True, False], ids=["removed", "replaced"])

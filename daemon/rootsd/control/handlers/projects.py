@@ -39,7 +39,7 @@ from rootsd.wire.projects import (
 )
 
 QUICK_PROJECTS = 1_000
-ITEMS_PER_TURN = 256
+ITEMS_PER_TURN = 128
 _QUICK_S = 0.8
 _THOROUGH_S = 10.0
 

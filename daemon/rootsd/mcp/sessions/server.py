@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from enum import StrEnum
@@ -44,7 +43,6 @@ from rootsd.processes.process_exit import ProcessHandle
 log = logging.getLogger(__name__)
 
 _LEFT = "left"  # a value of DisconnectReason, whose module would load the SDK
-_SWITCH_INTERVAL_S = 0.0005  # a tenth of the default
 
 ServeSession = Callable[..., Awaitable[StrEnum]]
 """`serve_session` of rootsd.mcp.connection, which is imported for the first connection only."""
@@ -160,13 +158,7 @@ def _import_serve_session() -> ServeSession:
 
     Call this in a thread, because it takes half a second.
     """
-    # The import must not hold the interpreter for long, because commands wait for it.
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    try:
-        from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
-    finally:
-        sys.setswitchinterval(interval)
+    from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
 
     # What is loaded by now stays until the daemon ends. Without this, each full collection would
     # search it for garbage. That takes more than 20 ms, in which no session is notified.
