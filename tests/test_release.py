@@ -50,6 +50,8 @@ def test_without_apply_a_release_prints_the_changes_and_makes_none(
     for name in ("CHANGELOG.md", "daemon/rootsd/__init__.py", "server.json"):
         assert f"+++ b/{name}\n" in printed
     assert f'+__version__ = "{NEXT}"\n' in printed
+    typed = [line.strip() for line in printed.splitlines()[-6:] if line.startswith("  ")]
+    assert typed[:2] == [f"make release VERSION={NEXT} APPLY=1", f"git push origin HEAD v{NEXT}"]
     assert _git(clone, "status", "--porcelain") == _git(clone, "tag") == ""
 
 

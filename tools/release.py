@@ -35,6 +35,15 @@ SHOWING = (
 GITHUB = "https://github.com/"
 
 
+# packaging/README.md explains each step.
+_STEPS = """To release, type:
+  make release VERSION={version} APPLY=1
+  git push origin HEAD v{version}
+Then approve the environment `release` on GitHub. When the package is there, type:
+  mcp-publisher login github
+  mcp-publisher publish"""
+
+
 class Refused(Exception):
     """A release that must not happen, with the reason."""
 
@@ -152,7 +161,7 @@ def _release(top: Path, given: argparse.Namespace) -> None:
         apply(top, given.version, texts)
         print(f"Committed and tagged. To publish: git push origin HEAD v{given.version}")
     else:
-        print(f"Nothing is changed yet. To do it: make release VERSION={given.version} APPLY=1")
+        print(f"Nothing is changed yet. {_STEPS.format(version=given.version)}")
 
 
 def _report(top: Path, given: argparse.Namespace) -> None:
