@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rootsd.config.policy_file import POLICY_FILE, wall_requirement
-from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.link.sandbox import is_inside_wall
+from rootsd.core.errors import Exit, RootsdError
 from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
 from rootsd.processes.own_program import own_command
 from rootsd.proxy.acp.folders import ApprovedFolders
@@ -24,15 +22,13 @@ from rootsd.proxy.run.main import as_required, confines
 from rootsd.proxy.run.options import (
     FlagSet,
     RunOptions,
-    RunUsageError,
     ScopeFlag,
     SessionServers,
     parse_arguments,
     scope_of,
 )
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.process import ServerStartFailed
-from rootsd.proxy.run.refusal import refuse_client, report_error
+from rootsd.proxy.run.refusal import refuse
 from rootsd.proxy.stdio import STDIN, fill_closed_files
 from rootsd.wall.session.options import WALL_USAGE
 from rootsd.wire.hello import Hello
@@ -46,7 +42,6 @@ _FLAGS = FlagSet(
     frozenset({"--workspace", "--all", SessionServers.WRAPPED.value}),
     frozenset({"--only", "--name"}),
 )
-_VERB = "rootsd acp"
 
 
 def main(argv: list[str]) -> int:
@@ -57,23 +52,12 @@ def main(argv: list[str]) -> int:
     fill_closed_files()
     try:
         return _run(parse_arguments(argv, _FLAGS))
-    except RunUsageError as error:
-        sys.stderr.write(f"{_VERB}: {error.message}\n{USAGE}\n")
-        refuse_client(error)
-        return Exit.USAGE
-    except ServerStartFailed as error:  # the loop has told the client
-        report_error(error, _VERB)
-        return error.status
     except RootsdError as error:
-        report_error(error, _VERB)
-        refuse_client(error)
-        return exit_of(error.code)
+        return refuse(error, "rootsd acp", USAGE)
 
 
 def _run(options: RunOptions) -> int:
-    requirement = None if is_inside_wall() else wall_requirement(POLICY_FILE)
-    if requirement is not None:
-        options = as_required(options, requirement)
+    options, _ = as_required(options)
     is_confined = confines(options)
     name = options.name or program_name(options.words)
     words = _confined_words(options, name) if is_confined else options.words

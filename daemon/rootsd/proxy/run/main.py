@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import config_file, confines_by_default
-from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.paths import contains
 from rootsd.link.sandbox import in_foreign_sandbox, is_inside_wall
 from rootsd.places.runtime_dir import find_runtime_dir, home_folder
@@ -62,27 +62,14 @@ def main(argv: list[str]) -> int:
         explain_wait("run", "an MCP client", "rootsd run --help")
         return _run(options, scope_of(options))
     except RootsdError as error:
-        return _failed(error)
+        # Imported here, because it is rarely needed.
+        from rootsd.proxy.run.refusal import refuse  # noqa: PLC0415
 
-
-def _failed(error: RootsdError) -> int:
-    """Report why no server runs, also to the client. Return the exit status."""
-    # Imported here, because they are rarely needed.
-    from rootsd.proxy.run.refusal import refuse_client, report_error  # noqa: PLC0415
-
-    report_error(error)
-    if isinstance(error, ServerStartFailed):  # the proxy has told the client
-        return error.status
-    if isinstance(error, RunUsageError):
-        sys.stderr.write(f"{USAGE}\n")
-    refuse_client(error)
-    return exit_of(error.code)
+        return refuse(error, "rootsd run", USAGE)
 
 
 def _run(options: RunOptions, scope: RequestedScope) -> int:
-    requirement = None if is_inside_wall() else wall_requirement(POLICY_FILE)
-    if requirement is not None:
-        options = as_required(options, requirement)
+    options, requirement = as_required(options)
     is_confined = confines(options)
     if is_confined and options.subfolder is not None:
         raise RunUsageError("a wall shows whole roots, so --only cwd/SUB needs --no-confine")
@@ -114,15 +101,18 @@ def _start_early(command: ServerCommand) -> ServerProcess | None:
         return None
 
 
-def as_required(options: RunOptions, requirement: str) -> RunOptions:
-    """Return the options with the wall that the policy requires.
+def as_required(options: RunOptions) -> tuple[RunOptions, str | None]:
+    """Return the options with the wall that the policy requires, and why it does; None if not.
 
     Raises RefusedByPolicy for options that do without it, or open it.
     """
+    requirement = None if is_inside_wall() else wall_requirement(POLICY_FILE)
+    if requirement is None:
+        return options, None
     if options.confine is ConfinePolicy.NO_CONFINE:
         raise RefusedByPolicy(f"{requirement}, so --no-confine is refused", "rootsd status")
     refuse_opening(options.wall, requirement)
-    return options._replace(confine=ConfinePolicy.REQUIRED)
+    return options._replace(confine=ConfinePolicy.REQUIRED), requirement
 
 
 def confines(options: RunOptions) -> bool:

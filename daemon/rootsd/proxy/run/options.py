@@ -42,7 +42,7 @@ _CWD, _BELOW = "cwd", "cwd/"
 
 
 class RunUsageError(RootsdError):
-    """An error in the arguments of `rootsd run`; the message names the argument."""
+    """An error in the arguments of `rootsd run` or `acp`; the message names the argument."""
 
     code = ErrorCode.USAGE
 
@@ -150,7 +150,7 @@ def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
             else:
                 options = _with(options, flag, value)
     if not words:
-        raise RunUsageError("no server command; put it after --")
+        raise RunUsageError("no command; put it after --")
     _check_subfolders(options.only)
     if options.part is ScopeFlag.ALL and options.only:
         raise RunUsageError("--all and --only cannot be combined")

@@ -11,8 +11,10 @@ import select
 import sys
 from collections.abc import Iterator
 
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import RootsdError, exit_of
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
+from rootsd.proxy.run.options import RunUsageError
+from rootsd.proxy.run.process import ServerStartFailed
 from rootsd.proxy.stdio import STDIN, make_stdout_writer, read_stdin
 from rootsd.wire.jsonrpc import Batch, Request, parse
 from rootsd.wire.mcp_messages import encode_error
@@ -25,6 +27,19 @@ _MAX_READ = 1 << 20
 def report_error(error: RootsdError, verb: str = "rootsd run") -> None:
     """Print an error of a command to standard error, which its server shares."""
     sys.stderr.write(f"{verb}: {error.message}; try: {error.remedy}\n")
+
+
+def refuse(error: RootsdError, verb: str, usage: str) -> int:
+    """Report why no program runs, also to the client. Return the exit status."""
+    if isinstance(error, RunUsageError):
+        error = RunUsageError(error.message, f"{verb} --help")
+    report_error(error, verb)
+    if isinstance(error, ServerStartFailed):  # the proxy has told the client
+        return error.status
+    if isinstance(error, RunUsageError):
+        sys.stderr.write(f"{usage}\n")
+    refuse_client(error)
+    return exit_of(error.code)
 
 
 def refuse_client(error: RootsdError) -> None:
