@@ -163,7 +163,7 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
                     "device": None,
                 },
                 "denied": [], "shared_git": None, "shared_git_identity": None, "git_access": "",
-                "ends_ns": None, "is_withheld": False,
+                "ends_ns": None, "is_withheld": False, "whole": None,
             }
         ]  # fmt: skip
         await control.decide(DENY, INNER)

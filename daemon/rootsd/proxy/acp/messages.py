@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from rootsd.core.parsing import parse_json
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Notification, Request
 
@@ -30,7 +31,7 @@ TOOLS = "rootsd"
 
 _LONG_BYTES = 1 << 16  # shorter lines are always parsed
 _LONG_CALL = re.compile(
-    rb'\{"jsonrpc": ?"2\.0", ?(?:"id": ?(\d{1,15}|"[ !#-\[\]-~]{1,64}"), ?)?'
+    rb'\{"jsonrpc": ?"2\.0", ?(?:"id": ?(0|[1-9]\d{0,14}|"[ !#-\[\]-~]{1,64}"), ?)?'
     rb'"method": ?"(session/(?:prompt|update))", ?"params": ?\{'
 )
 _TELLING_NAME = re.compile(rb'"(?i:(method"|cwd"|additional))')
@@ -66,7 +67,7 @@ def long_call(line: bytes) -> Request | Notification | None:
     except UnicodeDecodeError:
         return None
     id_, method = found[1], found[2].decode()
-    return Notification(method) if id_ is None else Request(json.loads(id_), method)
+    return Notification(method) if id_ is None else Request(parse_json(id_), method)
 
 
 def sets_folders(request: Request | Notification) -> bool:
