@@ -197,6 +197,7 @@ def a_home(shows: Shows = on_terminal) -> Iterator[Path]:
         (tool / ".env").write_text("KEY=value\n")
         (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
         _set_up_agents(home)
+        _let_us_decide(home, shows)
         yield home
     finally:
         shows(home, "rootsd down")
@@ -220,6 +221,22 @@ def _set_up_agents(home: Path) -> None:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     npx.chmod(0o755)
+
+
+def _let_us_decide(home: Path, shows: Shows) -> None:
+    """Make the guard know this program, which types the commands, in a person's place."""
+    config = home / ".rootsd/config/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[approval]\nguard = "off"\n')
+    empty = home / "empty"
+    empty.mkdir()
+    shows(home, "rootsd up ~/empty")
+    shows(home, f"rootsd guard allow {__file__}")
+    shows(home, "rootsd guard agents")
+    shows(home, "rootsd parent rm ~/empty")
+    shows(home, "rootsd down")
+    empty.rmdir()
+    config.unlink()
 
 
 def _session(home: Path, commands: Sequence[str], shows: Shows) -> Iterator[str]:
