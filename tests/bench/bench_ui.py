@@ -27,8 +27,9 @@ from textual.widgets import DataTable, OptionList
 from bench.bench_memory import idling, settle
 from bench.measuring import cpu_seconds, memory, percentile, table
 from bench.running import Daemon, daemon
-from rootsd.cli.ui.board import PanelKind, ProjectRow
+from rootsd.cli.ui.board import Board, PanelKind, ProjectRow
 from rootsd.cli.ui.widgets import RowList
+from rootsd.wire.follow import ProjectGroup
 from support.live_daemon import followed
 from support.sizes import Sizes
 
@@ -175,11 +176,11 @@ def make_repositories(top: Path) -> Path:
 def test_the_lists() -> None:
     texts = [(f"p{number}", f"~/src/g{number % 50}/p{number}") for number in range(PROJECTS)]
     rows = [
-        ProjectRow.of("pending", followed("pending", name, id=name, path=path)["item"])
+        ProjectRow(ProjectGroup.PENDING, followed("pending", name, id=name, path=path)["item"])
         for name, path in texts
     ]
 
-    listed = RowList(PanelKind.PENDING)
+    listed = RowList(PanelKind.PENDING, Board().cells_of)
     options = OptionList(markup=False)
     cells: DataTable[str] = DataTable(cursor_type="row")
 

@@ -33,7 +33,7 @@ class LiveDaemon(FakeDaemon):
     def __init__(self, folder: Path, snapshot: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(folder)
         self.snapshot = list(snapshot)
-        self.answers["show"] = self._show
+        self.answers["show"] = self.show
         self._followers: dict[socket.socket, Iterator[int]] = {}
         self._threads: list[threading.Thread] = []
 
@@ -80,7 +80,8 @@ class LiveDaemon(FakeDaemon):
                     stream.write(self._reply(request))
                     stream.flush()
 
-    def _show(self, params: dict[str, Any]) -> Mapping[str, Any]:
+    def show(self, params: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the projects of the snapshot that `refs` names."""
         found = [
             each["item"]
             for update in self.snapshot

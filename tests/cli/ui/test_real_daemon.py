@@ -24,7 +24,7 @@ async def test_a_screen_and_another_terminal_see_each_other(person: Person) -> N
         await to_thread.run_sync(person.rootsd, "deny", "tool")
         await screen.waits_for("Pending 1 ")  # the search for "api" has ended
         await to_thread.run_sync(person.clone, "new")
-        await screen.waits_for("src/new")
+        await screen.waits_for("  new ")
 
         await to_thread.run_sync(person.rootsd, "down")
         await screen.waits_for("daemon away")

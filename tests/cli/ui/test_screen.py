@@ -13,13 +13,14 @@ import pytest
 from rootsd.cli.answers import control_client
 from rootsd.cli.ui import widgets
 from rootsd.cli.ui.app import RootsdScreen
+from rootsd.cli.ui.board import ProjectRow, SessionRow
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from support.fake_daemon import Objection, a_confirmation, a_decision, an_affected, an_item
 from support.ledger_harness import HANG_GUARD
 from support.live_daemon import Challenged, LiveDaemon, an_update, followed
 from support.sample_answers import CONFINED
-from support.screen import a_screen
+from support.screen import ScreenUser, a_screen
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "ui"
 RISKS = [
@@ -58,17 +59,26 @@ SNAPSHOT = an_update(
 )
 
 
+def with_risks(listing: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a listing as a query for risks is answered. The owner is the folder of the name."""
+    items = [
+        {
+            **item,
+            "risk": "runs code: .mcp.json" if item["findings"] else "",
+            "origin_owner": item["name"].rpartition("/")[0],
+        }
+        for item in listing["items"]
+    ]
+    return {**listing, "items": items}
+
+
 @pytest.fixture
 def daemon(rootsd_dir: Path) -> Iterator[LiveDaemon]:
     """A daemon with the snapshot, and with answers to decisions."""
     with LiveDaemon(rootsd_dir, [SNAPSHOT]) as daemon:
         daemon.answers |= {
             "decide": PLAN,
-            "projects": {
-                "revision": 7,
-                "items": [an_item("acme/api", risk="runs code: .mcp.json"), an_item("beta/api")],
-                "warnings": [],
-            },
+            "projects": lambda params: with_risks(daemon.show(params)),
             "undo": {"revision": 8, "undone": [UNDONE], "items": [], "warnings": []},
             "session_roots": {
                 "revision": 7,
@@ -96,7 +106,8 @@ async def test_the_screen_is_drawn(daemon: LiveDaemon, width: int, height: int) 
     async with a_screen(width, height) as person:
         await person.waits_for("Pending 3")
         await person.presses("j")
-        await person.waits_for(".mcp.json")
+        await person.waits_for("agents run")
+        await person.waits_for("runs code")
         drawn = person.sees + "\n"
     golden = GOLDEN / f"{width}x{height}.txt"
     if not golden.exists():
@@ -104,6 +115,52 @@ async def test_the_screen_is_drawn(daemon: LiveDaemon, width: int, height: int) 
         golden.write_text(drawn)
         pytest.fail(f"wrote {golden}: review it")
     assert drawn == golden.read_text()
+
+
+async def test_the_projects_are_sorted_by_a_column_and_grouped_by_owner(
+    daemon: LiveDaemon,
+) -> None:
+    async with a_screen(80, 24) as person:
+        await person.waits_for("runs code")
+        await person.presses("s", "s", "s")
+        await person.waits_for("Projects by risk")
+        await person.waits_until(lambda: _pending(person) == ["acme/api", "beta/web", "beta/api"])
+        await person.presses("o", "o")
+        await person.waits_until(
+            lambda: _pending(person) == ["acme: 1", "acme/api", "beta: 2", "beta/web", "beta/api"]
+        )
+        await person.presses("G", "k", "k", "space")
+        await person.waits_for("Pending 3, 2 selected")
+        await person.presses("d")
+        await person.waits_for("Deny 2 projects?")
+        await person.presses("y")
+        await person.waits_until(lambda: bool(orders(daemon)))
+    assert sorted(orders(daemon)[0]["refs"]) == ["id-beta/api", "id-beta/web"]
+
+
+def _pending(person: ScreenUser) -> list[str]:
+    """Return the names in the list of pending projects."""
+    rows = person.app.query_one("#pending", widgets.RowList)
+    lines = ("".join(each.text for each in rows.render_line(y)) for y in range(1, 20))
+    return [line[2:28].strip() for line in lines if line.strip()]
+
+
+async def test_a_key_shows_the_denied_projects_and_another_the_rules(daemon: LiveDaemon) -> None:
+    rule = {"number": 3, "verdict": "denied", "pattern": "/home/ann/src/x/**",
+            "pattern_b64": None, "origin": None, "risk": None, "covers": 2,
+            "added_at": LONG_AGO, "source": None}  # fmt: skip
+    daemon.answers["rules"] = {"revision": 7, "items": [rule], "policy": [], "warnings": []}
+    async with a_screen(80, 24) as person:
+        await person.waits_for("Pending 3")
+        assert "junk" not in person.sees
+        await person.presses("D")
+        await person.waits_for("denied")
+        assert _pending(person)[-1] == "junk"
+        await person.presses("D")
+        assert "junk" not in _pending(person)
+        await person.presses("r")
+        await person.waits_for("3 denied")
+        assert "/home/ann/src/x/**. It covers 2 projects now." in person.sees
 
 
 async def test_an_empty_list_says_why(daemon: LiveDaemon) -> None:
@@ -121,7 +178,7 @@ async def test_sessions_show_confined_programs_and_the_roots_they_got(daemon: Li
         await person.waits_for("Sessions 2")
         await person.presses("3")
         await person.waits_for("~/src/tool (read only)")
-        assert "behind the wall" in person.sees
+        assert "no wall" in person.sees
         assert daemon.asked("session_roots")[-1] == {"id": "s1"}
         await person.presses("j")
         await person.waits_for("TCP on localhost")
@@ -438,9 +495,9 @@ async def test_the_editor_opens_the_folder(
 async def test_the_mouse_does_what_the_keys_do(daemon: LiveDaemon) -> None:
     async with a_screen() as person:
         await person.waits_for("Pending 3")
-        await person.pilot.click("#pending", offset=(10, 2))
+        await person.pilot.click("#pending", offset=(10, 3))
         await person.waits_for(".env")
-        await person.pilot.click("#pending", offset=(1, 3))
+        await person.pilot.click("#pending", offset=(1, 4))
         await person.waits_for("Pending 3, 1 selected")
         await person.pilot.click("#keys", offset=(12, 0))  # deny
         await person.waits_until(lambda: bool(orders(daemon)))
@@ -560,13 +617,15 @@ async def test_5000_rows_cost_as_much_as_those_on_the_screen(
     async with a_screen(80, 24) as person:
         await person.waits_for("Pending 5,000")
         drawn: list[str] = []
-        fitted = widgets.fitted
+        cells_of = person.app.board.cells_of
 
-        def counted(text: str, cells: int) -> str:
-            drawn.append(text)
-            return fitted(text, cells)
+        def counted(row: ProjectRow | SessionRow) -> Mapping[str, Any]:
+            drawn.append(row.id)
+            return cells_of(row)
 
-        monkeypatch.setattr(widgets, "fitted", counted)
+        monkeypatch.setattr(
+            person.app.query_one("#pending", widgets.RowList), "_cells_of", counted
+        )
         for _ in range(10):
             await person.presses("pagedown")
         await person.presses("G")
@@ -581,8 +640,8 @@ async def test_without_color_the_cursor_and_the_ticks_are_still_seen(
     async with a_screen() as person:
         await person.waits_for("requested")
         rows = person.app.query_one("#pending", widgets.RowList)
-        assert all(each.style is None or each.style.reverse for each in rows.render_line(0))
-        assert not any(each.style and each.style.reverse for each in rows.render_line(1))
+        assert all(each.style is None or each.style.reverse for each in rows.render_line(1))
+        assert not any(each.style and each.style.reverse for each in rows.render_line(2))
         await person.presses("a")
         await person.waits_for("▐x▌ read only")
         assert "▐ ▌ for all sessions" in person.sees

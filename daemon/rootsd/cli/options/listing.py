@@ -16,10 +16,10 @@ from rootsd.cli.options.times import Since
 from rootsd.cli.text.field_columns import RISK_FIELDS, FieldList, field_columns
 from rootsd.cli.text.grouping import by_folder, grouped_table
 from rootsd.cli.text.phrases import any_of
-from rootsd.cli.text.projects import OWNER, path_of
+from rootsd.cli.text.projects import OWNER
 from rootsd.cli.text.render import Column, CommandResult, Output
+from rootsd.cli.text.sorting import READ_FROM_DISK, SORT_KEYS, in_order_of
 from rootsd.core.model import ProjectKind, Verdict
-from rootsd.core.risks import Risk, risks_in
 from rootsd.wire.projects import ProjectsQuery, RiskFilter, RiskReading, Selection
 
 Item = Mapping[str, Any]
@@ -38,26 +38,6 @@ class ListingWords(TypedDict):
     sort: str | None
     reverse: bool
     fields: tuple[str, ...] | None
-
-
-def _weight(item: Item) -> int:
-    """Return the weight of the risks of a project. Unknown ones weigh more than none."""
-    if item.get("risk") is None:
-        return 1
-    found = risks_in(item["findings"])
-    return sum(2 << place for place, risk in enumerate(reversed(Risk)) if risk in found)
-
-
-_SORT_KEYS: Mapping[str, Callable[[Item], Any]] = {
-    "name": lambda item: (item["name"].casefold(), item["name"]),
-    "path": path_of,
-    "age": lambda item: item["discovered_at"],
-    "kind": lambda item: item["kind"],
-    "verdict": lambda item: item["verdict"],
-    "risk": _weight,
-}
-# What a person looks for first in these orders is at the end of the usual one.
-_DESCENDING = frozenset(("age", "risk"))
 
 
 _OPTIONS = (
@@ -97,9 +77,9 @@ _OPTIONS = (
     ),
     click.option(
         "--sort",
-        type=click.Choice(list(_SORT_KEYS)),
+        type=click.Choice(list(SORT_KEYS)),
         metavar="KEY",
-        help=f"order by {any_of(_SORT_KEYS)}; age lists the newest first",
+        help=f"order by {any_of(SORT_KEYS)}; age lists the newest first",
     ),
     click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
     click.option(
@@ -139,7 +119,7 @@ def query_of(
     `risks` says whether to read the risks for columns that `--format` does not replace.
     """
     fields = words["fields"]
-    is_needed = words["sort"] == "risk" or not RISK_FIELDS.isdisjoint(fields or ())
+    is_needed = words["sort"] in READ_FROM_DISK or not RISK_FIELDS.isdisjoint(fields or ())
     if words["risk"] or (is_needed and risks is RiskReading.NEVER):
         risks = RiskReading.THOROUGH
     elif fields and not is_needed:
@@ -165,9 +145,8 @@ def is_narrowed(words: ListingWords) -> bool:
 
 def in_order(items: Iterable[Item], words: ListingWords) -> list[Item]:
     """Return the items in the order that the options ask for. Equal ones stay in theirs."""
-    listed, sort = list(items), words["sort"]
-    if sort is not None:
-        listed.sort(key=_SORT_KEYS[sort], reverse=sort in _DESCENDING)
+    sort = words["sort"]
+    listed = list(items) if sort is None else in_order_of(items, sort)
     if words["reverse"]:
         listed.reverse()
     return listed

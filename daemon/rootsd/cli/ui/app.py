@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -18,13 +27,13 @@ from textual.worker import Worker, get_current_worker
 
 from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
 from rootsd.cli.answers.decisions import also_published
-from rootsd.cli.text.layout import width
+from rootsd.cli.text.layout import Paragraph, width
 from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
 from rootsd.cli.ui.bindings import BINDINGS, help_text, key_words
-from rootsd.cli.ui.board import Board, PanelKind, ProjectRow
+from rootsd.cli.ui.board import SORTS, Board, Grouping, Order, PanelKind, ProjectRow, SessionRow
 from rootsd.cli.ui.daemon_turns import DaemonTurns
 from rootsd.cli.ui.details_pane import DetailsPane
 from rootsd.cli.ui.dialogs import (
@@ -44,10 +53,15 @@ from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
 from rootsd.cli.ui.widgets import Bar, RowList, Word
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb, RulesQuery
 from rootsd.wire.feed import Away, Changed, Connected, FeedEvent, Given, SessionMoved
 from rootsd.wire.guard import UndoRequest
-from rootsd.wire.projects import WhyQuery
+from rootsd.wire.projects import ProjectsQuery, RiskReading, WhyQuery
+from rootsd.wire.request import ControlRequest
+
+T = TypeVar("T")
+
+_READ_AT_ONCE = 100  # the daemon reads the risks of so many projects in 0.1 s
 
 WIDE = 110
 """From this width on, the three lists are side by side."""
@@ -93,7 +107,9 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         self._is_drawing = False
         self._daemon = DaemonTurns(self, self.link)
         self._denying: Worker[object] | None = None
-        self._lists = {kind: RowList(kind) for kind in PanelKind}
+        self._order = Order()
+        self._is_reading = False
+        self._lists = {kind: RowList(kind, self._cells_of) for kind in PanelKind}
         self._details = DetailsPane(self._daemon.ask)
         self._search = Input(placeholder="words to search for", id="search", compact=True)
         self._heading = Bar(self._heading_words, "heading")
@@ -168,14 +184,45 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     def _draw(self) -> None:
         self._is_drawing = False
-        for kind, rows in self._lists.items():
-            rows.show(self.board.rows(kind))
+        self._show_rows()
         self._heading.refresh()
+        self._read_facts()
+
+    def _show_rows(self) -> None:
+        for kind, rows in self._lists.items():
+            rows.show(self.board.rows(kind, self._order))
+
+    def _read_facts(self) -> None:
+        """Begin to read the risks and owners that the lists show, or that their order needs."""
+        if not self._is_reading and self._unread():
+            self._is_reading = True
+            begin: Job = self._reading_facts
+            self.run_worker(begin)
+
+    def _unread(self) -> list[str]:
+        """Return the ids of the next projects to read: those on the screen first."""
+        rows = [row for each in self._lists.values() for row in each.on_screen]
+        if self._order.needs_facts:
+            rows += self.board.projects.values()
+        ids = dict.fromkeys(row.id for row in rows if row.id not in self.board.facts)
+        return list(ids)[:_READ_AT_ONCE]
+
+    async def _reading_facts(self) -> None:
+        """Read facts until all are known. After an error, the next change begins again."""
+        with suppress(RootsdError):
+            while (ids := self._unread()) and self._away is None:
+                query = ProjectsQuery("/", refs=tuple(ids), risks=RiskReading.THOROUGH)
+                self.board.add_facts(ids, (await self._daemon.ask(query))["items"])
+                if self._order.needs_facts:
+                    self._show_rows()
+                for rows in self._lists.values():
+                    rows.refresh()
+        self._is_reading = False
 
     def _heading_words(self, room: int) -> list[Word]:
         tabs = []
         for number, rows in enumerate(self._lists.values()):
-            text = f" {rows.kind.value} {rows.total:,} "
+            text = f" {rows.words} "
             style = REVERSE if rows.kind is self.active else PLAIN
             tabs.append(Word(text, f"go_to({number})", style=style))
         focus = f"focus: {safe_label(self.board.focus)}" if self.board.focus else ""
@@ -190,6 +237,9 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         return [Word(" "), Word(self.status.text, tone=self.status.tone)]
 
     # The lists and the details
+
+    def _cells_of(self, row: ProjectRow | SessionRow) -> Mapping[str, Any]:
+        return self.board.cells_of(row)
 
     @property
     def _rows(self) -> RowList:
@@ -211,6 +261,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         """Show the details of another row."""
+        self._read_facts()
+        self._heading.refresh()
         if message.rows is self._rows:
             self._details.show_selected(self._rows, self._why_empty())
 
@@ -343,15 +395,50 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         """Show the reasons for the verdict on the row under the cursor."""
         row = self._rows.current
         if isinstance(row, ProjectRow):
-            dialog = TextDialog("Why")
-            dialog.open_on(self)
-            self._run(partial(self._why, row, dialog))
+            self._read_text("Why", WhyQuery(row.path), details.about_why)
 
-    async def _why(self, row: ProjectRow, dialog: TextDialog) -> None:
-        try:
-            await dialog.show(details.about_why(await self._daemon.read(WhyQuery(row.path))))
-        except RootsdError as error:
-            await dialog.fail(error)
+    def _read_text(
+        self,
+        title: str,
+        query: ControlRequest,
+        describe: Callable[[Mapping[str, Any]], Iterable[Paragraph]],
+    ) -> None:
+        """Show a text about the answer to a query in a dialog."""
+        dialog = TextDialog(title)
+        dialog.open_on(self)
+
+        async def read() -> None:
+            try:
+                await dialog.show(describe(await self._daemon.read(query)))
+            except RootsdError as error:
+                await dialog.fail(error)
+
+        self._run(read)
+
+    def action_rules(self) -> None:
+        """Show the rules."""
+        self._read_text("Rules", RulesQuery(), details.about_rules)
+
+    def action_sort(self) -> None:
+        """Sort the projects by the next column, and after the last one in the usual order."""
+        self._reorder(replace(self._order, sort=_next((None, *SORTS), self._order.sort)))
+
+    def action_group(self) -> None:
+        """Group the projects by folder, by owner, or not."""
+        grouping = _next(tuple(Grouping), self._order.grouping)
+        self._reorder(replace(self._order, grouping=grouping))
+
+    def action_denied(self) -> None:
+        """Show the denied projects below the pending ones, or hide them."""
+        self._reorder(replace(self._order, shows_denied=not self._order.shows_denied))
+
+    def _reorder(self, order: Order) -> None:
+        self._order = order
+        self._show_rows()
+        self._read_facts()
+        sort = f"by {order.sort}" if order.sort else "in the usual order"
+        denied = ", with the denied ones" if order.shows_denied else ""
+        self._say(f"Projects {sort}, {order.grouping.value}{denied}.")
 
     def action_focus_tag(self) -> None:
         """Ask for the tag to focus on."""
@@ -443,6 +530,11 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         self._search.remove_class("shown")
 
 
+def _next(choices: Sequence[T], chosen: T) -> T:
+    """Return the choice after the chosen one; after the last one, the first."""
+    return choices[(choices.index(chosen) + 1) % len(choices)]
+
+
 def _outcome(decided: Decided[Any]) -> str:
     """Return a sentence about the effect of a decision."""
     order, answer = decided.order, decided.answer
@@ -457,4 +549,4 @@ def _outcome(decided: Decided[Any]) -> str:
     more = len(also_published(answer))
     also = f", and {pluralize(more, 'more folder')}" if more else ""
     warnings = "".join(f" {warning}" for warning in answer["warnings"])
-    return f"{verb} {what}{also}. u takes it back.{warnings}"
+    return f"{verb} {what}{also}. u takes it back until your next order.{warnings}"

@@ -16,9 +16,11 @@ from rootsd.cli.text.phrases import age, pluralize, shorten_home
 from rootsd.cli.text.projects import (
     LABEL_WIDTH,
     RISK_LABELS,
+    coverage_of,
     describe_shared_git,
     detail_lines,
     path_of,
+    rule_words,
 )
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
@@ -34,7 +36,7 @@ def about_row(row: ProjectRow, status: str) -> list[Paragraph]:
         Paragraph("risks", status, Tone.ATTENTION),
         Paragraph("name", row.name),
         Paragraph("path", shorten_home(row.path)),
-        *([Paragraph("note", row.note)] if row.note else ()),
+        *([Paragraph("note", row.item["note"])] if row.item["note"] else ()),
     ]
 
 
@@ -72,6 +74,8 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
         facts += [
             ("reaches", describe_roots(item)),
             ("wall", f"{describe_engine(item)}, {describe_network(item)}"),
+            ("agent", item["program"]),
+            ("report", f"at its end: rootsd sessions --report {item['id']}"),
         ]
         warnings = [
             *(("stays open", text) for text in item["stays_open"]),
@@ -81,6 +85,7 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
         ]
     else:
         relayed = item["told"]
+        facts.append(("wall", "none: rootsd tells it the roots, and cannot enforce them"))
         facts += [("server has", pluralize(relayed["roots"], "root"))] if relayed else []
         warnings = []
     return [
@@ -91,10 +96,10 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
     ]
 
 
-def about_marked(rows: Sequence[ProjectRow]) -> list[Paragraph]:
-    """Return the marked projects."""
+def about_projects(label: str, rows: Sequence[ProjectRow]) -> list[Paragraph]:
+    """Return the projects that are selected, or those of a group."""
     return [
-        Paragraph("selected", pluralize(len(rows), "project"), Tone.HEADING),
+        Paragraph(label, pluralize(len(rows), "project"), Tone.HEADING),
         *(Paragraph("", f"{row.name}  {shorten_home(row.path)}") for row in rows),
     ]
 
@@ -147,17 +152,33 @@ def about_approval(
 
 def about_denial(rows: Sequence[ProjectRow], facts: Facts[Any]) -> list[Paragraph]:
     """Return what a denial of these rows decides about."""
-    return [*about_affected(facts)] or about_marked(rows)
+    return [*about_affected(facts)] or about_projects("selected", rows)
 
 
 def about_why(why: Mapping[str, Any]) -> list[Paragraph]:
     """Return the reasons for the verdict on a path, in the order of precedence."""
     published = "published" if why["published"] else "not published"
+    room = max(len(each["ground"]) for each in why["voices"]) + 2
     return [
-        Paragraph(shorten_home(why["path"]) + ": ", published, Tone.HEADING),
+        Paragraph("", f"{shorten_home(why['path'])}: {published}", Tone.HEADING),
         *(Paragraph("", obstacle, Tone.ATTENTION) for obstacle in why["obstacles"]),
-        *(Paragraph(each["ground"] + ": ", _reason(each), _tone(each)) for each in why["voices"]),
+        *(
+            Paragraph(f"{each['ground']:<{room}}", _reason(each), _tone(each))
+            for each in why["voices"]
+        ),
     ]
+
+
+def about_rules(listing: Mapping[str, Any]) -> list[Paragraph]:
+    """Return the rules, those of the machine's policy last, with the projects that each covers."""
+    rules = [*listing["items"], *listing["policy"]]
+    return [
+        Paragraph(
+            f"{rule['number'] or 'policy'} {rule['verdict']}",
+            f"{rule_words(rule)}. {coverage_of(rule)}",
+        )
+        for rule in rules
+    ] or [Paragraph("", "No rules yet. To add one: rootsd rule add approve '~/src/acme/**'")]
 
 
 def about_undo(facts: Facts[UndoRequest]) -> list[Paragraph]:

@@ -8,7 +8,7 @@ from rootsd.cli.answers.decision_flow import Send
 from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details
-from rootsd.cli.ui.board import ProjectRow, Row, SessionRow
+from rootsd.cli.ui.board import GroupRow, ProjectRow, Row, SessionRow
 from rootsd.cli.ui.ordered_input import Job
 from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.widgets import RowList, TextView
@@ -28,11 +28,13 @@ class DetailsPane(TextView):
         self._problem = ""
         self._selected: Row | Sequence[Target] | None = None
         self._is_reading = False
-        self._identities: dict[ProjectRow, str] = {}
+        self._read: tuple[ProjectRow, str] | None = None
 
     def identity_of(self, row: ProjectRow) -> str:
         """Return the identity of the folder that the person saw in the row."""
-        return self._identities.get(row, row.identity)
+        if self._read is not None and self._read[0] == row:
+            return self._read[1]
+        return row.identity
 
     def show_problem(self, text: str) -> None:
         """Show a problem above the details, or take it away if the text is empty."""
@@ -57,8 +59,12 @@ class DetailsPane(TextView):
                 self._describe(details.about_row(selected, "reading the folder"))
             case SessionRow():
                 self._describe(details.about_session(selected, ()))
+            case GroupRow():
+                self._describe(details.about_projects("group", selected.members))
             case _:
-                self._describe(details.about_marked([target.row for target in marked]))
+                self._describe(
+                    details.about_projects("selected", [target.row for target in marked])
+                )
         if isinstance(selected, ProjectRow | SessionRow) and not self._is_reading:
             self._is_reading = True
             begin: Job = self._read_details
@@ -90,5 +96,5 @@ class DetailsPane(TextView):
             roots = await self._ask(SessionRootsQuery(row.id))
             return details.about_session(row, roots["items"])
         (item,) = (await self._ask(ShowQuery("/", (row.id,))))["items"]
-        self._identities = {row: item.get("identity", "")}
+        self._read = (row, item.get("identity", ""))
         return details.about_project(item)

@@ -22,7 +22,11 @@ RowList:focus, #details:focus { border: round ansi_green; border-title-style: bo
 #details { height: 2fr; }
 .narrow #lists RowList { display: none; }
 .narrow #lists RowList.active { display: block; }
-.narrow #lists, .narrow #details { height: 1fr; }
+.narrow #lists { height: 5fr; }
+.narrow #details { height: 2fr; }
+.narrow RowList, .narrow RowList:focus { border: none; }
+.narrow #details { border: none; border-top: round ansi_bright_black; }
+.narrow #details:focus { border: none; border-top: round ansi_green; }
 #search { display: none; height: 1; }
 #search.shown { display: block; }
 Bar { height: 1; background: ansi_default; color: ansi_default; }

@@ -6,9 +6,9 @@ no name is ever parsed as markup. Each text becomes a label before it becomes a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
@@ -23,25 +23,31 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rootsd.cli.text.layout import Paragraph, hanging_indent
-from rootsd.cli.text.phrases import age, pluralize, shown_path
+from rootsd.cli.text.phrases import shown_path
+from rootsd.cli.text.projects import PATH
 from rootsd.cli.text.theme import STYLES, Tone
-from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
+from rootsd.cli.ui.board import GroupRow, PanelKind, ProjectRow, Row, SessionRow, search
+from rootsd.cli.ui.columns import PROJECT_FITS, SESSION_FITS, Fit, fitted_columns
 from rootsd.cli.ui.details import label_of
 from rootsd.cli.ui.orders import Target
 from rootsd.core.labels import safe_label
-from rootsd.wire.follow import ProjectGroup
 
 _TONES = {tone: Style.parse(text) for tone, text in STYLES.items()}
 _PLAIN = Style()
 _CURSOR = Style(reverse=True)
 _QUIET_CURSOR = Style(bold=True)
 _MARK_WIDTH = 2
-_NAME_SHARE = 2 / 5
+_TITLES = 1  # the first line of a list has the titles of its columns
+
+CellsOf = Callable[[ProjectRow | SessionRow], Mapping[str, Any]]
 
 
 def fitted(text: str, cells: int) -> str:
     """Return the label of a text in exactly so many cells, cut at its end."""
-    label = safe_label(text, limit=None)
+    return _sized(safe_label(text, limit=None), cells)
+
+
+def _sized(label: str, cells: int) -> str:
     return _cut(label, cells) if cell_len(label) > cells else set_cell_size(label, cells)
 
 
@@ -68,7 +74,7 @@ class PassedRows(Struct, frozen=True):
 
 
 class RowList(ScrollView, can_focus=True):
-    """One of the three lists, with a cursor, marks, and a search.
+    """One of the three lists, with a cursor, marks, and a search. `cells_of` has what a row shows.
 
     A mark keeps the identity that the folder had when it was marked. If another folder takes its
     place, the mark is dropped.
@@ -91,8 +97,9 @@ class RowList(ScrollView, can_focus=True):
 
         rows: RowList
 
-    def __init__(self, kind: PanelKind) -> None:
+    def __init__(self, kind: PanelKind, cells_of: CellsOf) -> None:
         super().__init__(id=kind.name.lower())
+        self._cells_of = cells_of
         self.kind = kind
         self.typed = ""
         self.rows: Sequence[Row] = ()
@@ -101,9 +108,19 @@ class RowList(ScrollView, can_focus=True):
         self._cursor = 0
 
     @property
-    def total(self) -> int:
-        """The number of rows, with those that the search hides."""
-        return len(self._all)
+    def words(self) -> str:
+        """The name of the list, with the number of its rows and of those that are selected."""
+        shown = [row for row in self.rows if not isinstance(row, GroupRow)]
+        total = sum(1 for row in self._all if not isinstance(row, GroupRow))
+        count = f"{len(shown):,} of {total:,}" if self.typed else f"{total:,}"
+        chosen = f", {len(self.marks):,} selected" if self.marks else ""
+        return f"{self.kind.value} {count}{chosen}"
+
+    @property
+    def on_screen(self) -> list[ProjectRow]:
+        """The projects whose rows are visible."""
+        top = round(self.scroll_y)
+        return [*_projects(self.rows[top : top + self.size.height])]
 
     @property
     def current(self) -> Row | None:
@@ -184,14 +201,11 @@ class RowList(ScrollView, can_focus=True):
             places = (at for at, row in enumerate(self.rows) if row.id == before.id)
             self._cursor = next(places, self._cursor)
         self._cursor = max(min(self._cursor, len(self.rows) - 1), 0)
-        self.virtual_size = Size(self.size.width, len(self.rows))
+        self.virtual_size = Size(self.size.width, len(self.rows) + _TITLES)
         self._changed()
 
     def _changed(self) -> None:
-        shown, total = len(self.rows), len(self._all)
-        count = f"{shown:,} of {total:,}" if self.typed else f"{total:,}"
-        chosen = f", {len(self.marks):,} selected" if self.marks else ""
-        self.border_title = f"{self.kind.value} {count}{chosen}"
+        self.border_title = self.words
         self.refresh()
         self.post_message(self.Moved(self))
 
@@ -201,28 +215,31 @@ class RowList(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Move the cursor by so many pages."""
-        self._move_to(self._cursor + by * max(self.size.height - 1, 1))
+        self._move_to(self._cursor + by * max(self.size.height - _TITLES - 1, 1))
 
     def action_mark(self) -> None:
         """Mark the row, or remove its mark, and go to the next one."""
         row = self.current
-        if isinstance(row, ProjectRow):
-            if self.marks.pop(row.id, None) is None:
-                self.marks[row.id] = row.identity
+        if row is not None and not isinstance(row, SessionRow):
+            self._toggle([row])
             self._move_to(self._cursor + 1)
 
     def action_mark_all(self) -> None:
         """Mark all rows that are shown, or remove their marks if all have one."""
-        shown = {row.id: row.identity for row in self.rows if isinstance(row, ProjectRow)}
+        self._toggle(self.rows)
+        self._changed()
+
+    def _toggle(self, rows: Iterable[Row]) -> None:
+        """Mark the projects of these rows, or remove their marks if all have one."""
+        shown = {row.id: row.identity for row in _projects(rows)}
         if shown.keys() <= self.marks.keys():
             self.marks = {id_: each for id_, each in self.marks.items() if id_ not in shown}
         else:
             self.marks = {**shown, **self.marks}
-        self._changed()
 
     def _move_to(self, index: int) -> None:
         self._cursor = max(min(index, len(self.rows) - 1), 0)
-        top, height = round(self.scroll_y), self.size.height
+        top, height = round(self.scroll_y), self.size.height - _TITLES
         if not top <= self._cursor < top + height:
             below = self._cursor - height + 1
             self.scroll_to(y=self._cursor if self._cursor < top else below, animate=False)
@@ -233,8 +250,8 @@ class RowList(ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        index = offset.y + round(self.scroll_y)
-        if index >= len(self.rows):
+        index = offset.y - _TITLES + round(self.scroll_y)
+        if not 0 <= index < len(self.rows) or offset.y < _TITLES:
             return
         self._move_to(index)
         if offset.x < _MARK_WIDTH or event.chain > 1:
@@ -243,65 +260,59 @@ class RowList(ScrollView, can_focus=True):
     def on_resize(self, event: Resize) -> None:
         """Keep the cursor visible."""
         del event
-        self.virtual_size = Size(self.size.width, len(self.rows))
+        self.virtual_size = Size(self.size.width, len(self.rows) + _TITLES)
         self._move_to(self._cursor)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
-        index, width = y + round(self.scroll_y), self.size.width
+        """Draw the titles of the columns, or one row."""
+        width = self.size.width
+        fits = PROJECT_FITS if self.kind is not PanelKind.SESSIONS else SESSION_FITS
+        columns = fitted_columns(fits, width - _MARK_WIDTH)
+        if y == 0:
+            titles = " ".join(_sized(each.column.title, each.cells) for each in columns)
+            return Strip([Segment(" " * _MARK_WIDTH + titles, _TONES[Tone.LABEL])]).crop_extend(
+                0, width, _PLAIN
+            )
+        index = y - _TITLES + round(self.scroll_y)
         if index >= len(self.rows):
             return Strip.blank(width)
         row = self.rows[index]
-        is_marked = row.id in self.marks
-        line = Strip(
-            [Segment("* " if is_marked else "  ", _PLAIN), *_cells(row, width - _MARK_WIDTH)]
-        ).crop_extend(0, width, _PLAIN)
+        if isinstance(row, GroupRow):
+            heading = f"{shown_path(row.name)}: {len(row.members):,}"
+            cells = [Segment(fitted(heading, width - _MARK_WIDTH), _TONES[Tone.HEADING])]
+        else:
+            cells = list(_cells(self._cells_of(row), columns))
+        mark = Segment("* " if self._is_marked(row) else "  ", _PLAIN)
+        line = Strip([mark, *cells]).crop_extend(0, width, _PLAIN)
         if index != self._cursor:
             return line
         return line.apply_style(_CURSOR if self.has_focus else _QUIET_CURSOR)
 
-
-def _cells(row: Row, width: int) -> list[Segment]:
-    return (
-        _session_cells(row, width) if isinstance(row, SessionRow) else _project_cells(row, width)
-    )
-
-
-def _project_cells(row: ProjectRow, width: int) -> list[Segment]:
-    flag, tone = _flag(row)
-    names = int(width * _NAME_SHARE)
-    paths = width - names - 1 - len(flag) - (1 if flag else 0)
-    return [
-        Segment(fitted(row.name, names) + " ", _PLAIN),
-        Segment(fitted_path(row.path, paths), _PLAIN),
-        *([Segment(f" {flag}", _TONES[tone])] if flag else ()),
-    ]
+    def _is_marked(self, row: Row) -> bool:
+        return all(each.id in self.marks for each in _projects([row])) and not isinstance(
+            row, SessionRow
+        )
 
 
-def _flag(row: ProjectRow) -> tuple[str, Tone]:
-    """Return a word about the row that a person should not miss."""
-    if row.request:
-        return "requested", Tone.ATTENTION
-    if row.group is ProjectGroup.APPROVED and not row.is_published:
-        return "not published", Tone.BAD
-    return ("read only", Tone.LABEL) if row.access == "read" else ("", Tone.LABEL)
+def _projects(rows: Iterable[Row]) -> Iterator[ProjectRow]:
+    """Yield the projects of rows, and those of groups."""
+    for row in rows:
+        if isinstance(row, ProjectRow):
+            yield row
+        elif isinstance(row, GroupRow):
+            yield from row.members
 
 
-def _session_cells(row: SessionRow, width: int) -> list[Segment]:
-    wall = "behind the wall, " if row.is_confined else ""
-    text = f"{wall}{_roots_of(row)}, {age(row.item['since'])}"
-    names = int(width * _NAME_SHARE)
-    return [
-        Segment(fitted(row.name, names) + " ", _PLAIN),
-        Segment(fitted(text, width - names - 1), _TONES[Tone.GOOD] if row.is_confined else _PLAIN),
-    ]
-
-
-def _roots_of(row: SessionRow) -> str:
-    if row.is_confined:
-        return pluralize(row.item["roots"], "root")
-    given = row.item["given"]
-    return pluralize(given[-1]["roots"], "root") if given else "no roots yet"
+def _cells(item: Mapping[str, Any], columns: Sequence[Fit]) -> Iterator[Segment]:
+    for fit in columns:
+        column = fit.column
+        text = column.text(item, for_terminal=True)
+        tone = column.tones.get(text, column.tone)
+        cell = _sized(text, fit.cells)
+        if column is PATH:
+            cell = fitted_path(column.cell(item), fit.cells)
+        yield Segment(cell, _TONES[tone] if tone and text else _PLAIN)
+        yield Segment(" ", _PLAIN)
 
 
 class TextView(ScrollView, can_focus=True):
