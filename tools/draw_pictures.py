@@ -151,10 +151,10 @@ def screen(shows: Shows = on_terminal) -> str:
 async def _screen() -> str:
     app = RootsdScreen()
     async with app.run_test(size=SCREEN_SIZE) as pilot, asyncio.timeout(_PATIENCE_S):
-        while "1 root," not in text_of_screen(app):
+        while "1 root  " not in text_of_screen(app):
             await pilot.pause()
         await pilot.press("slash", *"tool", "enter", "escape")
-        while ".mcp.json" not in text_of_screen(app):
+        while "agents run" not in text_of_screen(app):
             await pilot.pause()
         return colored_text_of_screen(app)
 
