@@ -435,6 +435,7 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
     def _reorder(self, order: Order) -> None:
         self._order = order
         self._show_rows()
+        self._rows.action_move(0)  # the cursor stays on its project, and comes into view
         self._read_facts()
         sort = f"by {order.sort}" if order.sort else "in the usual order"
         denied = ", with the denied ones" if order.shows_denied else ""
