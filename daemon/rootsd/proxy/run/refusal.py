@@ -32,7 +32,7 @@ def report_error(error: RootsdError, verb: str = "rootsd run") -> None:
 def refuse(error: RootsdError, verb: str, usage: str) -> int:
     """Report why no program runs, also to the client. Return the exit status."""
     if isinstance(error, RunUsageError):
-        error = RunUsageError(error.message, f"{verb} --help")
+        error = RunUsageError(error.message, error.remedy.replace("rootsd run", verb))
     report_error(error, verb)
     if isinstance(error, ServerStartFailed):  # the proxy has told the client
         return error.status
