@@ -149,10 +149,7 @@ def compose(
 
     `extra` is what the program needs besides; what a person names wins.
     """
-    home = os.path.realpath(home_folder())
-    if home == b"/":
-        raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
-    settings = subscription.settings
+    home, settings = _private_home(), subscription.settings
     hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
     named = list(_named_paths(options, settings))
     devices = list(_devices(options, settings))
@@ -197,13 +194,23 @@ def compose(
         left_out=tuple(each.sentence(home) for each in person.left_out),
         has_new_worktrees=has_new,
         without=frozenset(_NOT_NESTED if Opening.NESTED in options.flags else ()),
-        below=_real_cwd() if Opening.SUBFOLDER in options.flags else b"",
+        below=_below(options),
     )
     return view.without_denied(subscription.view.denied)
 
 
-def _real_cwd() -> bytes:
-    """Return the working directory. Raises RootsdError."""
+def _private_home() -> bytes:
+    """Return the home folder. Raises RootsdError for one that cannot be private."""
+    home = os.path.realpath(home_folder())
+    if home == b"/":
+        raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
+    return home
+
+
+def _below(options: ConfineOptions) -> bytes:
+    """Return the one folder to show of the root around it, or nothing. Raises RootsdError."""
+    if Opening.SUBFOLDER not in options.flags:
+        return b""
     try:
         return os.getcwdb()
     except FileNotFoundError as error:
