@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import ClientRootsPolicy
-from rootsd.proxy.run.roots import RootFolder
+from rootsd.proxy.run.roots import RootFolder, WallState
 from support.bridges import fault, notice, reply, request
 from support.run_session_harness import (
     API,
@@ -264,6 +266,29 @@ def test_a_server_that_keeps_its_first_root_is_restarted_at_the_new_place(
         assert ids(harness) == [2]
     else:
         harness.another()
+
+
+def test_a_server_keeps_a_root_that_its_wall_has_taken_away() -> None:
+    harness = FollowingHarness(API, WEB, here=b"/src/api", use=REPORT)
+    harness.session.wall_changed(behind_a_wall(API, WEB), 0, harness.now)
+    harness.shake_hands(HAS_ROOTS)
+    harness.server(request("r", "roots/list"))
+    harness.session.wall_changed(behind_a_wall(API, WEB), 1, harness.now)
+    harness.wait(1.0)
+    harness.client(call(1))
+    harness.open("/src/api")
+    harness.server(reply(1, {}))
+    harness.client(call(2))
+    harness.open("/src/web")
+    harness.session.wall_changed(behind_a_wall(WEB), 0, harness.now)
+    harness.wait(5.0)  # it does not ask again
+    harness.another()
+
+
+def behind_a_wall(*folders: RootFolder) -> WallState:
+    """Return a wall that shows these roots."""
+    view = tuple(ConfinedRoot(each.path, Access.READ_WRITE, name=each.name) for each in folders)
+    return WallState(view, frozenset(each.path for each in folders))
 
 
 def test_a_folder_that_is_gone_does_not_make_an_added_one_the_place() -> None:

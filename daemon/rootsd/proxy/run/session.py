@@ -482,7 +482,7 @@ class RunSession(RelayedSession):
             return NO_RESTART
         kept = self._provider.kept
         due = self._restart_policy.for_sent_roots(kept, folders, self._provider.folder_exists)
-        if not due.lost and self._restart_policy.keeps_old_place(kept, folders):
+        if not due.lost and self._restart_policy.keeps_old_place(self._provider.sent, folders):
             return RestartDecision(RestartNeed.MOVED)
         if due.need is RestartNeed.WIDER and self._gate.may_ask_again:
             return NO_RESTART  # the call shows whether the server needs a restart
