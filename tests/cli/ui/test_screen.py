@@ -182,6 +182,8 @@ async def test_sessions_show_confined_programs_and_the_roots_they_got(daemon: Li
         assert daemon.asked("session_roots")[-1] == {"id": "s1"}
         await person.presses("j")
         await person.waits_for("TCP on localhost")
+        await person.waits_for("namespaces + Landlock 7, network")
+        await person.waits_for("after its end: rootsd sessions --report")
 
 
 async def test_an_approval_has_the_typed_fields_and_the_folder_that_was_shown(

@@ -550,4 +550,4 @@ def _outcome(decided: Decided[Any]) -> str:
     more = len(also_published(answer))
     also = f", and {pluralize(more, 'more folder')}" if more else ""
     warnings = "".join(f" {warning}" for warning in answer["warnings"])
-    return f"{verb} {what}{also}. u takes it back until your next order.{warnings}"
+    return f"{verb} {what}{also}. u takes it back until your next decision.{warnings}"

@@ -5,6 +5,7 @@ The values are untrusted. The widget that shows a paragraph makes a label of it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -75,7 +76,7 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
             ("reaches", describe_roots(item)),
             ("wall", f"{describe_engine(item)}, {describe_network(item)}"),
             ("agent", item["program"]),
-            ("report", f"at its end: rootsd sessions --report {item['id']}"),
+            ("report", f"after its end: rootsd sessions --report {shlex.quote(row.name)}"),
         ]
         warnings = [
             *(("stays open", text) for text in item["stays_open"]),
