@@ -174,7 +174,7 @@ async def test_an_empty_list_says_why(daemon: LiveDaemon) -> None:
 
 
 async def test_sessions_show_confined_programs_and_the_roots_they_got(daemon: LiveDaemon) -> None:
-    async with a_screen() as person:
+    async with a_screen(120, 60) as person:
         await person.waits_for("Sessions 2")
         await person.presses("3")
         await person.waits_for("~/src/tool (read only)")
