@@ -70,6 +70,15 @@ def test_a_folder_that_is_not_approved_does_not_pass_and_is_pending(
     assert relay.client_sends(request(method, folders))  # the control: this one passes
 
 
+def test_the_error_says_that_flags_may_leave_a_root_out(relay: AcpRelay, disk: Path) -> None:
+    relay.folders.narrows = True
+    assert relay.client_sends(new_session(disk / "secret")) == []
+    assert (
+        "is not approved, or --only does not name it"
+        in (relay.client_gets()[0]["error"]["message"])
+    )
+
+
 def test_an_unknown_request_of_a_session_cannot_bring_a_folder_in(
     relay: AcpRelay, disk: Path
 ) -> None:

@@ -23,6 +23,7 @@ class ApprovedFolders:
     def __init__(self, client: str, scope: RequestedScope) -> None:
         self._client = client
         self._scope = scope
+        self.narrows = scope.narrows
 
     def approved(self) -> tuple[RootFolder, ...]:
         """Return all folders in the scope, as verified now. Raises RootsdError."""

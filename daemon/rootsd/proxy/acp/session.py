@@ -54,6 +54,9 @@ _MAX_REFUSALS = 1_000  # that an agent leaves unread
 class FolderSource(Protocol):
     """What the daemon approves, and what is on the disk. See `ApprovedFolders`."""
 
+    narrows: bool
+    """Whether a person has named the roots, so that an approved one may be left out."""
+
     def approved(self) -> tuple[RootFolder, ...]:
         """Return all folders that a session may have, as verified now. Raises RootsdError."""
 
@@ -249,7 +252,10 @@ class AcpSession(RelayedSession):
             typed = shlex.quote(text_of(folder))
             if root is None:
                 self._out.proposals.append(folder)
-                raise RefusedFolder(path, "is not approved", f"rootsd approve {typed}")
+                why = "is not approved"
+                if self._folders.narrows:
+                    why += ", or --only does not name it"
+                raise RefusedFolder(path, why, f"rootsd approve {typed}")
             if self._wall is None and not root.writable:
                 why = "is read-only, and only the wall can enforce that"
                 raise RefusedFolder(path, why, "rootsd acp --confine")
