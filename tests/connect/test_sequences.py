@@ -49,7 +49,7 @@ from support.person_edits import (
 from support.settings_texts import MAKERS
 from support.sizes import Sizes
 
-CLIENTS = list(all_clients().values())
+CLIENTS = [client for client in all_clients().values() if client.facts.keys]  # with servers
 LANGUAGES: dict[type, tuple[str, Language]] = {
     JsonFormat: ("json", Jsonc()), TomlFormat: ("toml", Toml()), YamlFormat: ("yaml", Yaml()),
 }  # fmt: skip

@@ -103,14 +103,19 @@ class Toml(Language):
 
     def write(self, values: Values, random: Random) -> str:
         """Write the tables of servers as tables, and all other values in one line."""
+        servers = values.get("mcp_servers", {})
+        tables = (
+            [(f"[mcp_servers.{json.dumps(name)}]", entry) for name, entry in servers.items()]
+            if isinstance(servers, dict)
+            else [("[[mcp_servers]]", entry) for entry in servers]
+        )
         lines = [
             f"{json.dumps(key)} = {self._inline(value)}"
             for key, value in values.items()
-            if key != "mcp_servers" or not isinstance(value, dict)
+            if key != "mcp_servers" or value == []
         ]
-        servers = values.get("mcp_servers", {})
-        for name, entry in servers.items() if isinstance(servers, dict) else ():
-            lines.append(f"[mcp_servers.{json.dumps(name)}]")
+        for head, entry in tables:
+            lines.append(head)
             lines += [f"{json.dumps(key)} = {self._inline(each)}" for key, each in entry.items()]
         return "\n".join(lines) + "\n"
 
@@ -121,9 +126,12 @@ class Toml(Language):
 
     def add_server(self, text: str, keys: Keys, name: str, entry: Values) -> str:
         """Append a table."""
-        if not isinstance(self.read(text).get(keys[0], {}), dict):
+        servers = self.read(text).get(keys[0], {})
+        if servers == []:  # it is written in one line
             raise CannotEdit
         members = "".join(f"{key} = {self._inline(value)}\n" for key, value in entry.items())
+        if isinstance(servers, list):
+            return f'{text}\n[[{keys[0]}]]\nname = "{name}"\n{members}'
         return f"{text}\n[{keys[0]}.{name}]\n{members}"
 
     def _inline(self, value: object) -> str:

@@ -138,14 +138,21 @@ def toml_text(
 ) -> SettingsText:
     """Return TOML with comments, all kinds of strings, inline tables, and either line end."""
     found = values(random, keys, shape)
-    top = [(key, value) for key, value in found.items() if key not in keys]
+    servers = found.get(keys[0], {})
+    in_tables = {*keys} if servers != [] else set[str]()
     lines: list[str] = []
-    for key, value in top:
-        lines += [*_toml_idle(random), f"{_toml_key(random, key)} = {_toml(random, value)}"]
-    if keys[0] in found and (not found[keys[0]] or random.random() < 0.3):
-        lines += [*_toml_idle(random), f"[{keys[0]}]"]
-    for name, entry in found.get(keys[0], {}).items():
-        lines += [*_toml_idle(random), *_toml_server(random, keys[0], name, entry)]
+    for key, value in found.items():
+        if key not in in_tables:
+            lines += [*_toml_idle(random), f"{_toml_key(random, key)} = {_toml(random, value)}"]
+    if isinstance(servers, list):
+        for entry in servers:
+            lines += [*_toml_idle(random), f"[[{keys[0]}]]"]
+            lines += [f"{key} = {_toml(random, value)}" for key, value in entry.items()]
+    else:
+        if keys[0] in found and (not servers or random.random() < 0.3):
+            lines += [*_toml_idle(random), f"[{keys[0]}]"]
+        for name, entry in servers.items():
+            lines += [*_toml_idle(random), *_toml_server(random, keys[0], name, entry)]
     lines += _toml_idle(random)
     text = "\n".join(lines) + random.choice(["", "\n"]) if lines else ""
     if random.random() < 0.3:

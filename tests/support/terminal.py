@@ -94,10 +94,10 @@ class Shell:
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def terminal(self, *words: str, **variables: str) -> Done:
+    def terminal(self, *words: str, rows: int = 30, **variables: str) -> Done:
         """`run_on_terminal` as a process of its own, which takes 50 times as long."""
         ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (30, 100))
+        termios.tcsetwinsize(theirs, (rows, 100))
         process = subprocess.Popen(
             [sys.executable, "-m", "rootsd", *words],
             stdin=theirs, stdout=theirs, stderr=theirs,

@@ -367,11 +367,13 @@ FILE = open('{path}/file')
 ENDED, ALIVE = os.pipe()
 FIRST = os.fork()
 if FIRST == 0:
-    while not os.path.exists('/tmp/end'):
-        if os.fork() != 0:
-            os._exit(0)
-    open('/tmp/escaped', 'w').write(FILE.read())
-    os._exit(0)
+    try:
+        while not os.path.exists('/tmp/end'):
+            if os.fork() != 0:
+                os._exit(0)
+        open('/tmp/escaped', 'w').write(FILE.read())
+    finally:  # also if its namespace is about to end, where fork fails
+        os._exit(0)
 os.waitpid(FIRST, 0)
 FILE.close()
 os.close(ALIVE)
@@ -392,9 +394,10 @@ def test_with_kill_no_chain_of_short_lived_processes_escapes(
     root = make_root(tmp_path / "a")
     weak = [Weakness.KILL_ONCE] if is_weak else []
     escaped = 0
-    for _ in range(sizes.pick(test=2, check=20, soak=1_000)):
+    for number in range(sizes.pick(test=2, check=20, soak=1_000)):
+        own = tmp_path / str(number)  # the warden before may still end
         with Wall(
-            tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL, weaknesses=weak
+            own, tmp_path / "home", [root], on_revoke=RevokePolicy.KILL, weaknesses=weak
         ) as wall:
             wall.run(_CHAIN.format(path=tmp_path / "a"))
             wall.order(OrderKind.SET)

@@ -34,6 +34,7 @@ def test_a_list_is_paged_only_if_it_is_longer_than_the_terminal(
     assert paged.out.count("pending") == 60
     assert MARK not in shell.terminal("ls", "--no-pager", PAGER=pager).out
     assert MARK not in shell.terminal("ls", TERM="dumb", PAGER=pager).out
+    assert MARK not in shell.terminal("ls", rows=0, PAGER=pager).out  # as script(1) has
     items(daemon, 5)
     assert MARK not in shell.terminal("ls", PAGER=pager).out
 

@@ -15,13 +15,17 @@ _LESS_OPTIONS = "FRX"
 
 
 def needs_pager(lines: Sequence[str]) -> bool:
-    """Return whether a person could not see all lines on the terminal at once."""
+    """Return whether a person could not see all lines on the terminal at once.
+
+    Some terminals, such as that of script(1), say that they have no lines: nobody knows then.
+    """
     if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
         return False
     try:
-        return len(lines) >= os.get_terminal_size(sys.stdout.fileno()).lines
+        height = os.get_terminal_size(sys.stdout.fileno()).lines
     except (OSError, ValueError):
         return False
+    return 0 < height <= len(lines)
 
 
 def page(text: str, configured: str) -> bool:
