@@ -338,7 +338,7 @@ class AcpSession(RelayedSession):
     def _drop(
         self, side: str, message: Batch | Malformed, to_sender: bytearray, to_other: bytearray
     ) -> None:
-        """Drop a line that is no message. Whoever waits for an answer gets an error."""
+        """Drop a line that is not a message. If it was to be answered, answer with an error."""
         fault = _BATCH if isinstance(message, Batch) else message.error
         if isinstance(message, Batch) or (message.is_call and fault.id is not None):
             if self._out.client_reads and not self._out.server_lags:
