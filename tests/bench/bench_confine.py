@@ -67,6 +67,15 @@ def parse_arguments(words):
 main.parse_arguments = parse_arguments
 sys.exit(main.main(sys.argv[1:]))
 """
+# The front of a wall that lists no files, so that it has no report of them.
+_WITHOUT_REPORT = """
+import sys
+from rootsd.wall.git.file_names import RootListings
+from rootsd.wall.session import main
+for name in ("begin", "wait", "end_early", "conclude"):
+    setattr(RootListings, name, lambda *_, **__: [])
+sys.exit(main.main(sys.argv[1:]))
+"""
 _MANY = 5_000
 _MANY_PROTECTED = 500
 _WARDENS = 10
@@ -197,9 +206,11 @@ def test_work_outside_behind_the_wall_and_in_bubblewrap(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
     root = _make_work(tmp_path / "root")
+    front = ["--quiet", "--all", "--"]
     walls = {
         "outside": [],
-        "wall": [sys.executable, "-m", "rootsd", "confine", "--quiet", "--all", "--"],
+        "wall": [sys.executable, "-m", "rootsd", "confine", *front],
+        "without its report": [sys.executable, "-c", _WITHOUT_REPORT, *front],
         "bubblewrap": [*_bubblewrap(root), "--"],
     }
     works = {"start": "true", **_WORK}
