@@ -22,9 +22,11 @@ if command -v uv >/dev/null 2>&1; then
     bin=$(uv tool dir --bin)
     how="a tool of uv; remove it with: uv tool uninstall rootsd"
 elif command -v pipx >/dev/null 2>&1; then
-    # pip keeps what it has of the same version, which may be of an earlier commit.
-    pipx install --force --python "$python" \
-        --pip-args="--force-reinstall --constraint=$constraints" "$(wheel)[ui]"
+    made=$(wheel)
+    # Otherwise an earlier commit of the same version would stay. pip and uv, one of which pipx
+    # uses, have no common option for that.
+    pipx uninstall rootsd >/dev/null 2>&1 || true
+    pipx install --force --python "$python" --pip-args="--constraint=$constraints" "$made[ui]"
     bin=$(pipx environment --value PIPX_BIN_DIR)
     how="an application of pipx; remove it with: pipx uninstall rootsd"
 else
