@@ -15,5 +15,14 @@ for packages in ("five", "qwen", "cline", "acp", *(["pi"] if "--sizes=soak" in s
     installed(packages)
 INSTALL
 
-exec .venv/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile \
-    -o faulthandler_timeout=600 "$@" tests/e2e/agents
+run_tests() {
+    .venv/bin/python -m pytest -q -o cache_dir=.venv/agents-cache -o faulthandler_timeout=600 \
+        "$@" tests/e2e/agents
+}
+
+status=0
+run_tests --cache-clear --numprocesses=2 --dist=loadfile "$@" || status=$?
+# As in tools/test.sh: an agent that was slow beside another one gets a second chance, alone.
+[ "$status" = 1 ] || exit "$status"
+echo "Those that failed beside others run once more, alone:"
+run_tests --last-failed "$@"

@@ -26,7 +26,7 @@ elif command -v pipx >/dev/null 2>&1; then
     # Otherwise an earlier commit of the same version would stay. pip and uv, one of which pipx
     # uses, have no common option for that.
     pipx uninstall rootsd >/dev/null 2>&1 || true
-    pipx install --force --python "$python" --pip-args="--constraint=$constraints" "$made[ui]"
+    pipx install --force --python "$python" --pip-args="--constraint=$constraints" "${made}[ui]"
     bin=$(pipx environment --value PIPX_BIN_DIR)
     how="an application of pipx; remove it with: pipx uninstall rootsd"
 else
