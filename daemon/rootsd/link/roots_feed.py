@@ -18,7 +18,13 @@ from rootsd.core.errors import RootsdError
 from rootsd.link.connect import connect_to_daemon
 from rootsd.link.daemon_link import DaemonLink
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wire.hello import Hello, MoveResult, WorkFolders, encode_proposed_folder
+from rootsd.wire.hello import (
+    Hello,
+    MoveResult,
+    ScopeRefused,
+    WorkFolders,
+    encode_proposed_folder,
+)
 from rootsd.wire.jsonrpc import LineReader, encode
 from rootsd.wire.roots_subscription import Root, RootsSubscription, RootsUpdate
 
@@ -184,7 +190,7 @@ class RootsFeed(Generic[Root]):
             try:
                 while (line := self._lines.pop()) is not None:
                     self._take(line)
-            except RootsdError as error:
+            except ScopeRefused as error:
                 self._connection_lost()
                 self.link.refuse()
                 self._error = error

@@ -351,6 +351,32 @@ def test_a_failed_start_gives_the_exit_status_of_shells(tmp_path: Path) -> None:
     assert b"\x1b" not in done.stderr
 
 
+def test_a_server_that_waits_for_its_roots_and_is_not_found_ends_the_proxy(src: Path) -> None:
+    api = root(f"{src}/api")
+    with published(FakeSource(api)), started(command("/no/server"), cwd=f"{src}/api") as client:
+        assert client.process.wait(HANG_GUARD_S) == 127  # its input is still open
+        assert b"cannot be started" in client.complaints()
+
+
+def test_a_client_that_takes_no_refusal_is_not_read() -> None:
+    """Otherwise the refusals would fill the memory. None is lost."""
+    line = request("x" * 50_000, "tools/call", {"inputResponses": 0})
+    with run_proxy() as client:
+        os.set_blocking(client.stdin.fileno(), False)
+        has_room = select.poll()
+        has_room.register(client.stdin, select.POLLOUT)
+        unsent = bytearray(line * 200)
+        while unsent and has_room.poll(1_000):
+            del unsent[: os.write(client.stdin.fileno(), unsent)]
+        assert len(unsent) > 2 << 20
+        os.set_blocking(client.stdin.fileno(), True)
+        rest = threading.Thread(target=client.say, args=(bytes(unsent),))
+        rest.start()
+        assert {client.hear()["error"]["code"] for _ in range(200)} == {-32602}
+        rest.join()
+        assert client.leave() == 0
+
+
 def test_only_the_clients_valid_lines_reach_the_server() -> None:
     """No probe of our own: in front of `cat`, each line comes back as it went."""
     noise = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xef\xbb\xbf{}\n" * 3_000

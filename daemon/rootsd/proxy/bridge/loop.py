@@ -129,7 +129,7 @@ class BridgeProxy:
 
     @property
     def _has_room_for_client(self) -> bool:
-        if not self._client_open:
+        if not self._client_open or len(self._to_client) > _MAX_LINE_BYTES:
             return False
         if self._forwards:
             return not self._link.outgoing

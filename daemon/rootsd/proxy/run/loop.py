@@ -138,6 +138,10 @@ class ClientOutput:
 
 _MAX_WAIT_S = 3600.0  # poll(2) takes no number of milliseconds that is too large
 _MAX_UNSENT = 1 << 20
+_MAX_UNREAD = 2 << 20
+"""With this many unread bytes, the client is not read. A server alone does not reach it: its
+output stops at `_MAX_UNSENT`, or with the end of a line.
+"""
 _TERM_WAIT_S = 2.0
 """How long a server may take to end, before each stronger signal."""
 _IDLE_S = 10.0
@@ -297,7 +301,8 @@ class RunProxy:
 
     @property
     def _has_room_for_client(self) -> bool:
-        return len(self._out.to_server) + self._session.backlog < _MAX_UNSENT
+        has_room = len(self._out.to_server) + self._session.backlog < _MAX_UNSENT
+        return has_room and self._client_output.unsent < _MAX_UNREAD
 
     @property
     def _has_room_for_server(self) -> bool:
