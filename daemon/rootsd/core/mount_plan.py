@@ -181,6 +181,14 @@ def roots_inside(
     return (*(root for root in masked if root not in around), part)
 
 
+def only_at(below: bytes, roots: Iterable[ConfinedRoot]) -> tuple[ConfinedRoot, ...]:
+    """Return those of the roots that programs may see which are the folder `below`.
+
+    Return all if `below` is empty.
+    """
+    return tuple(root for root in roots if below in (b"", root.path))
+
+
 class RemovalReason(Enum):
     """Why a session no longer gets a root."""
 

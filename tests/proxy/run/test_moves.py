@@ -187,10 +187,37 @@ def test_a_subfolder_of_the_working_directory_is_all_that_the_server_gets(person
 
 
 def test_a_subfolder_that_leads_out_of_its_root_gives_nothing(person: Person) -> None:
-    (person.parent / "alpha" / "out").symlink_to(person.parent / "gamma")
-    with in_alpha(person, *SCRIPTED, flags=("--only", "cwd/out")) as client:
+    (person.parent / "alpha" / "away").symlink_to(person.parent / "gamma")
+    with in_alpha(person, *SCRIPTED, flags=("--only", "cwd/away")) as client:
         (empty,) = client.call(1, "ask")["paths"]
         assert "no-approved-roots" in empty
+
+
+def test_behind_a_wall_the_subfolder_is_all_that_the_server_reads(person: Person) -> None:
+    alpha, beta = person.parent / "alpha", person.parent / "beta"
+    for root in (alpha, beta):
+        (root / "lib").mkdir()
+        (root / "lib" / "NOTE").write_text(root.name)
+    server, flags = ("/usr/bin/python3", "-c", READER), ("--only", "cwd/lib", "--confine")
+    with in_alpha(person, *server, flags=flags) as client:
+        for place, other in ((alpha, beta), (beta, alpha), (alpha, beta)):
+            client.opened = [place]
+            assert client.call(1, "read", str(place / "lib" / "NOTE")) == place.name
+            closed = (place / "README", place / ".git" / "HEAD", other / "lib" / "NOTE")
+            assert {client.call(2, "read", str(each)) for each in closed} == {"refused"}
+
+
+@pytest.mark.parametrize("below", ["out", ".git", "absent"])
+def test_a_subfolder_that_is_not_in_a_root_shows_nothing_behind_a_wall(
+    person: Person, below: str
+) -> None:
+    alpha, gamma = person.parent / "alpha", person.parent / "gamma"
+    if below == "out":
+        (alpha / below).symlink_to(gamma)
+    server, flags = ("/usr/bin/python3", "-c", READER), ("--only", f"cwd/{below}", "--confine")
+    with in_alpha(person, *server, flags=flags) as client:
+        closed = (gamma / "README", alpha / "README", alpha / ".git" / "HEAD")
+        assert {client.call(2, "read", str(each)) for each in closed} == {"refused"}
 
 
 def test_a_folder_that_a_hook_reports_is_pending_before_any_call(person: Person) -> None:

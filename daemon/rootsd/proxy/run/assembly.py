@@ -43,6 +43,7 @@ class WallRequired(RootsdError):
 class _Parts(NamedTuple):
     out: Outbox
     restart_policy: RestartPolicy
+    provider: RootsProvider
     session: RunSession
     greeting: Hello
 
@@ -92,7 +93,7 @@ def run_confined(
         name=parts.greeting.client, words=options.words, read=read
     )
     try:
-        built = build_for_server(wall_options, scope)
+        built = build_for_server(wall_options, scope, parts.provider.within)
     except RootsdError as error:
         if options.confine is ConfinePolicy.CONFINE:
             raise
@@ -106,6 +107,7 @@ def run_confined(
         sys.stderr.write(f"rootsd run: {sentence}\n")
     with ServerWall(built) as wall:
         parts.restart_policy.wall_is_outdated = lambda: wall.is_outdated
+        parts.provider.show_only = wall.show_only
         # The roots are known: the wall has been built with them.
         return RunProxy(parts.session, parts.out, wall, needs_roots=False).run()
 
@@ -130,7 +132,7 @@ def _parts(
         place = SessionPlace(provider, out, _working_directory(), take_note)
     session = RunSession(provider, restart_policy, gate, out, signer, place)
     greeting = Hello(client=options.name or server_name(options.words), scope=scope)
-    return _Parts(out, restart_policy, session, greeting)
+    return _Parts(out, restart_policy, provider, session, greeting)
 
 
 def _working_directory() -> bytes | None:

@@ -71,8 +71,6 @@ def main(argv: list[str]) -> int:
 def _run(options: RunOptions, scope: RequestedScope) -> int:
     options, requirement = as_required(options)
     is_confined = confines(options)
-    if is_confined and options.subfolder is not None:
-        raise RunUsageError("a wall shows whole roots, so --only cwd/SUB needs --no-confine")
     if is_confined:
         # The kernel keeps the server from writing to read-only roots, so it may have them.
         options = options._replace(access=AccessPolicy.ADVISORY)

@@ -203,7 +203,11 @@ class WallState(NamedTuple):
     def reachable(self) -> tuple[RootFolder, ...]:
         """Return the roots that the server may have and can reach."""
         return tuple(
-            RootFolder(root.path, root.name, root.access is Access.READ_WRITE)
+            RootFolder(
+                root.path,
+                root.name + text_of(root.path[len(root.whole or root.path) :]),
+                root.access is Access.READ_WRITE,
+            )
             for root in self.view
             if root.path in self.shown
         )
@@ -230,7 +234,9 @@ class RootsFilter:
         self.working_directory = working_directory
         """Where the session works now."""
         self.within: bytes | None = None
-        """The folder that holds all that the server gets, or None for whole roots."""
+        """The folder that holds all that the server gets, or None for whole roots. The path of no
+        folder stands for nothing.
+        """
         self._access = access
 
     def set_client_folders(self, theirs: tuple[bytes, ...]) -> None:
@@ -303,6 +309,11 @@ _CLIENT_TIMEOUT_S = 1.0
 _CLIENT_CHANGE_S = 0.1
 """How long to collect changes of the client's folders before one question."""
 
+
+def _ignore(_: bytes) -> None:
+    """Do nothing: no wall shows the folders."""
+
+
 OnRoots = Callable[[float], None]
 
 
@@ -334,6 +345,8 @@ class RootsProvider:
         empty_folder: bytes | None,
         below: bytes | None = None,
     ) -> None:
+        self.show_only: Callable[[bytes], None] = _ignore
+        """Called with the folder that holds all that the server gets, when it is another one."""
         self.folders: tuple[RootFolder, ...] = ()
         self.sent: tuple[RootFolder, ...] = ()
         """The folders that the server got last."""
@@ -378,6 +391,11 @@ class RootsProvider:
         if self._changed_at == math.inf:
             return math.inf
         return max(self._changed_at + _CLIENT_CHANGE_S, self._query_until)
+
+    @property
+    def within(self) -> bytes | None:
+        """The folder that holds all that the server gets, or None for whole roots."""
+        return self._filter.within
 
     @property
     def narrows_by_client(self) -> bool:
@@ -444,7 +462,10 @@ class RootsProvider:
         self._filter.working_directory = place
         if self._below is not None:
             folder = None if place is None else self._disk.canonical(join(place, self._below))
-            self._filter.within = _NOWHERE if folder is None else folder
+            within = _NOWHERE if folder is None or _is_in_git(folder) else folder
+            before, self._filter.within = self._filter.within, within
+            if within != before:
+                self.show_only(within)
         self._apply()
 
     def set_wall(self, state: WallState) -> None:

@@ -32,7 +32,7 @@ from typing import Self
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot
+from rootsd.core.mount_plan import ConfinedRoot, RemovedRoot, only_at
 from rootsd.core.record import to_line
 from rootsd.link.daemon_link import is_readable
 from rootsd.proxy.run.process import ServerSandbox
@@ -71,7 +71,7 @@ class ServerWall(ServerSandbox):
         """The number of the order without an answer, or 0."""
         self._lines = bytearray()
         self._feed = ViewFeed(wall.subscription, wall.view.followed())
-        self._ordered = tuple(self._feed.roots)
+        self._ordered = only_at(self._feed.below, self._feed.roots)
         self._ordered_denied = self._feed.denied
         self._shown: frozenset[bytes] = frozenset()
         self._queries = 0
@@ -147,6 +147,11 @@ class ServerWall(ServerSandbox):
         """Hang up."""
         self._feed.close()
 
+    def show_only(self, below: bytes) -> None:
+        """Show the server the folder `below` alone, if it is in a root of the session."""
+        self._feed.below = below
+        self._set_view(self._feed.roots, self._feed.denied, {})
+
     def let_run(self) -> None:
         """Let a server run for a while that was stopped."""
         self._feed.let_run()
@@ -196,8 +201,9 @@ class ServerWall(ServerSandbox):
         denied: frozenset[bytes],
         removed: Mapping[bytes, RemovedRoot],
     ) -> None:
-        gone = self._shown - {root.path for root in roots}
-        self._apply(tuple(roots), denied)
+        wanted = only_at(self._feed.below, roots)
+        gone = self._shown - {root.path for root in wanted}
+        self._apply(wanted, denied)
         for line in describe_gone([removed[path] for path in gone if path in removed]):
             sys.stderr.write(f"rootsd run: {line}\n")
 

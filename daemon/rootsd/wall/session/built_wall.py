@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, only_at
 from rootsd.core.wall import WallUse
 from rootsd.link.sandbox import CONFINED_VARIABLE
 from rootsd.places.base_folders import walls_folder
@@ -125,7 +125,7 @@ def build(
         start = start._replace(followed=view.followed(bytes(feed.heard or b"")))
         fds.append(feed.connection().fileno())  # the warden goes on, also without a daemon
     else:
-        roots = view.masked(subscription.roots)
+        roots = only_at(view.below, view.masked(subscription.roots))
         start = start._replace(roots=roots, denied=subscription.view.denied)
     warden = _start(begun.warden, kind, start, folder, relay, fds)
     if begun.use is WallUse.PROGRAM:
@@ -135,14 +135,19 @@ def build(
     return BuiltWall(begun.options, kind, view, subscription, warden, relay)
 
 
-def build_for_server(options: ConfineOptions, scope: RequestedScope) -> BuiltWall:
-    """Begin and build the wall of a server, whose owner orders each change. Raises RootsdError."""
+def build_for_server(
+    options: ConfineOptions, scope: RequestedScope, within: bytes | None
+) -> BuiltWall:
+    """Begin and build the wall of a server, whose owner orders each change. Raises RootsdError.
+
+    The server sees the folder `within` alone, or whole roots if that is None.
+    """
     check_standard_files((2,))  # the owner makes pipes for the others
     begun = begin(options, scope, WallUse.SERVER)
     try:
         kind = engine_for(options)
         subscription = answered(begun.feed)
-        view = kind.compose(options, subscription)
+        view = kind.compose(options, subscription)._replace(below=within or b"")
         kind.check(options, view)
         return build(begun, kind, view, subscription)
     except BaseException:

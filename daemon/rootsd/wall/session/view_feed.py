@@ -204,7 +204,7 @@ class ViewFeed:
 
     def __init__(self, subscription: WallSubscription, followed: FollowedRoots) -> None:
         self._moved: MoveResult | RootsdError | None = None
-        self._hidden, self._below = followed.hidden, followed.below
+        self._hidden, self.below = followed.hidden, followed.below
         self._state: dict[str, object] = {
             "network": followed.network, "stays_open": [*followed.stays_open],
         }  # fmt: skip
@@ -218,7 +218,7 @@ class ViewFeed:
     @property
     def roots(self) -> list[ConfinedRoot]:
         """The roots that programs may see, with what is hidden in them."""
-        return [*roots_inside(self._shown.roots, self._hidden, self._below)]
+        return [*roots_inside(self._shown.roots, self._hidden, self.below)]
 
     @property
     def denied(self) -> frozenset[bytes]:
