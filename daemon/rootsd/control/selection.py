@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rootsd.control.references import (
     ResolvedReference,
+    is_glob,
     is_selected,
     meant_projects,
 )
@@ -229,7 +230,8 @@ class ProjectSelector(Handlers):
         try:
             return await self.discovery.observe_project(path)
         except NotPresent as error:
-            if (likely := unknown.unknown()).choices:
+            likely = unknown.unknown()
+            if likely.choices or is_glob(unknown.reference):
                 raise likely from error
             raise
 

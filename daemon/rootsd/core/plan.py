@@ -337,7 +337,7 @@ class _PlanBuilder:
             raise RefusedPlace(f"{shown} can never be a root: its path is not UTF-8", remedy)
         if reason := self._old.places.why_no_root(path):
             shown = safe_label(path, limit=None)
-            raise RefusedPlace(f"{shown} can never be a root: {reason}")
+            raise RefusedPlace(f"{shown} can never be a root: {reason}", "rootsd pending")
 
     def _named(self, order: Approve) -> Approve:
         """Return the order with a name: its own, or else the frozen or the proposed one."""

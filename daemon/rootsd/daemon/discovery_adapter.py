@@ -330,7 +330,7 @@ class DiscoveryAdapter:
             reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._probe_limit)
         if reason is not None:
             shown = safe_label(path, limit=None)
-            raise RefusedPlace(f"{shown} can never be a root: {reason}")
+            raise RefusedPlace(f"{shown} can never be a root: {reason}", "rootsd pending")
 
     def _probe(self, path: bytes) -> Observation:
         return probe(path) if self._hung_mounts.responds(path) else ProjectUnreachable(path)

@@ -107,6 +107,7 @@ def test_a_usage_error_names_the_help_of_its_verb(
          "rootsd ls --format name"),
         (("parent", "delete", "a b"), "there is no command parent delete; did you mean rm?",
          "rootsd parent rm 'a b'"),
+        (("log", "--since", "x"), "log has no option --since", "rootsd log --help"),
         (("rename", "a", "b", "c"), "rename does not take c", "rootsd rename --help"),
         (("undo", "x"), "SEQ has to be a whole number", "rootsd undo --help"),
         (("ls", "--published=x"), "--published takes no value", "rootsd ls --help"),

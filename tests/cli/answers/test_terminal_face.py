@@ -222,7 +222,7 @@ def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(
     person = Keys("n")
     order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("/src",))
     assert confirm_and_send(at(person), order) == Exit.FAILED
-    assert person.questions == ["Publish src with the 2 projects in it? [y,n] "]
+    assert person.questions == ["Publish src and 2 projects inside? [y,n] "]
     said = capsys.readouterr().err
     assert (
         "2 projects would be readable as a part of /src:\n  ina  /src/ina  secrets: .env" in said

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
+from rootsd.cli.answers import questions
 from rootsd.core.errors import ErrorCode
 from rootsd.helper.client import Helper, UnavailableHelper
 from rootsd.places.daemon_folders import Places
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
 from support.fake_daemon import FakeDaemon, a_scan, a_status
+from support.key_presses import Keys
 from support.terminal import Shell
 
 
@@ -64,6 +66,27 @@ def test_a_second_run_changes_nothing(
         assert "is now watched" not in done.err
     assert config(rootsd_dir).read_text() == before
     assert running.asked("reload") == [{}] * 3, "it is not recorded as a command"
+
+
+@pytest.mark.parametrize("key", ["y", "\r"])
+@pytest.mark.parametrize(
+    ("folder", "question"),
+    [
+        ("", "~ is your whole home folder. Watch all projects in it?"),
+        ("src/acme", "~/src/acme is in ~/src (depth 4), which is watched already. Watch it, too?"),
+    ],
+)
+def test_a_person_is_asked_about_home_and_a_folder_that_is_watched_already(
+    running: FakeDaemon, shell: Shell, src: Path, monkeypatch: pytest.MonkeyPatch,
+    folder: str, question: str, key: str,
+) -> None:  # fmt: skip
+    (src / "acme").mkdir()
+    shell.run("up", str(src))
+    keyboard = Keys(key)
+    monkeypatch.setattr(questions, "Keyboard", lambda: keyboard)
+    done = shell.run("up", str(src.parent / folder))
+    assert keyboard.questions == [f"{question} [y/N] "]
+    assert (done.status, "is now watched" in done.err) == (0, key == "y")
 
 
 def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -172,6 +173,11 @@ async def test_changed_files_are_accepted_as_they_were_shown() -> None:
     assert names(again["unchanged"]) == ["p1"]
     with pytest.raises(UnknownProject, match="not approved"):
         await control.decide(ACCEPT, "p2", changes_shown=("",))
+
+
+async def test_a_glob_of_paths_that_matches_nothing_is_no_missing_folder() -> None:
+    with pytest.raises(UnknownProject, match="no project matches"):
+        await ControlHarness(project(1)).decide(APPROVE, f"{os.fsdecode(path(1))}-*")
 
 
 async def test_an_order_without_references_is_refused() -> None:

@@ -46,7 +46,7 @@ def test_unknown_arguments_are_refused(words: str, capsys: pytest.CaptureFixture
     with pytest.raises(RunUsageError):
         parse_arguments(words.split())
     assert main(words.split()) == 2
-    assert "usage: rootsd run" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("; try: rootsd run --help\n")
 
 
 @pytest.mark.parametrize("flag", WALL_FLAGS)
@@ -205,12 +205,6 @@ def test_a_deleted_working_directory_is_a_usage_error(
     gone.rmdir()
     assert main(["--only", "cwd", "--", "true"]) == 2
     assert "the working directory is gone" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_exits_successfully(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([flag]) == 0
-    assert "usage: rootsd run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def _what(facts: Facts[DecideRequest]) -> str:
     if len(items) == 1:
         projects = safe_label(items[0]["name"])
     if inside:
-        projects = f"{projects} with the {pluralize(inside, 'project')} in it"
+        projects = f"{projects} and {pluralize(inside, 'project')} inside"
     return f"{projects} and {worktrees}" if trees else projects
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import click
 
 from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
 from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.questions import Questions
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.paths import text_of
+from rootsd.core.paths import contains, text_of
 from rootsd.wire.daemon import ScanResponse, StatusQuery, StatusResult
 from rootsd.wire.decisions import ApplyMode
 
@@ -67,14 +70,14 @@ def command(
     if dry_run:
         _dry_run(invocation, parents)
         return 0
-    _require_parents(invocation, parents)
+    agreed = _agreed(invocation, _new_parents(invocation, parents))
     if foreground:
-        _add(invocation, parents)
+        _add(invocation, agreed)
         return _run_in_foreground(invocation)
     lifecycle.ensure_running(invocation)
     sync_control.ensure_running(invocation)
     # Only a running daemon can record which parents are new and who added them.
-    if fresh := _add(invocation, parents):
+    if fresh := _add(invocation, agreed):
         names = " ".join(text_of(path) for path in fresh)
         lifecycle.reload_if_running(invocation, f"{invocation.command} {names}")
     found = invocation.scan()
@@ -83,44 +86,57 @@ def command(
     return 0
 
 
-def _add(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
+def _agreed(invocation: Invocation, fresh: list[bytes]) -> list[bytes]:
+    """Return the new parents, without those that a person named by mistake.
+
+    On a terminal, ask about the home folder, and about a folder that is watched already. Raises
+    NoParentConfigured if there would be no parent at all.
+    """
+    from rootsd.config.configuration import read_config
+
+    known = read_config(invocation.config_to_edit).parents
+    questions = Questions(invocation, yes=False, dry_run=False)
+    agreed = []
+    for path in fresh:
+        around = next((each for each in known if contains(each.path, path)), None)
+        shown, question = shown_path(path), ""
+        if around is not None:
+            where = f"{shown_path(around.path)} (depth {around.depth})"
+            question = f"{shown} is in {where}, which is watched already. Watch it, too?"
+        elif path == os.fsencode(Path.home().resolve()):
+            question = f"{shown} is your whole home folder. Watch all projects in it?"
+        if not (question and questions.has_person) or questions.agrees_to_decide(question):
+            agreed.append(path)
+    if not agreed and not known:
+        raise NoParentConfigured(
+            "no folder is watched yet; name a folder that holds projects", "rootsd up ~/src"
+        )
+    return agreed
+
+
+def _add(invocation: Invocation, paths: list[bytes]) -> list[bytes]:
     """Add the parents to the configuration, and return those that are new."""
-    fresh = _added(invocation, typed, ApplyMode.APPLY)
+    from rootsd.cli.answers import config_edit
+
+    fresh = config_edit.add_parents(invocation, paths, {})
     for path in fresh:
         invocation.output.message(f"{shown_path(path)} is now watched.")
     return fresh
 
 
-def _require_parents(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
-    """Validate the parents, and return those that are new.
-
-    Raises NoParentConfigured if there would be no parent at all.
-    """
-    from rootsd.config.configuration import read_config
-
-    fresh = _added(invocation, typed, ApplyMode.DRY_RUN)
-    if not fresh and not read_config(invocation.config_to_edit).parents:
-        raise NoParentConfigured(
-            "no folder is watched yet; name a folder that holds projects", "rootsd up ~/src"
-        )
-    return fresh
-
-
-def _added(invocation: Invocation, typed: tuple[str, ...], effect: ApplyMode) -> list[bytes]:
-    """Validate all parents, then add them, and return those that are new."""
-    if not typed:
-        return []
+def _new_parents(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
+    """Validate all parents, and return those that are new."""
     from rootsd.cli.answers import config_edit
 
     checked = [config_edit.validate_parent(invocation, path) for path in typed]
-    return config_edit.add_parents(invocation, checked, {}, effect)
+    return config_edit.add_parents(invocation, checked, {}, ApplyMode.DRY_RUN)
 
 
 def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
     """Print what would be watched, and whether a daemon would be started."""
     from rootsd.cli.answers import control_client
 
-    fresh = _require_parents(invocation, typed)
+    fresh = _agreed(invocation, _new_parents(invocation, typed))
     is_running = control_client.is_running()
     output = invocation.output
     if output.is_json:

@@ -27,6 +27,8 @@ _OTHER_NAMES = {
     "sandbox": ("confine",),
 }
 _WRONG_CHOICE = re.compile(r"('.*'|\".*\") is not (?:one of )?[^\n]*\.$", re.DOTALL)
+_OPTION_LIKENESS = 0.7
+"""As `LIKENESS`; all options begin with two hyphens, which makes them more alike."""
 _TOO_MUCH = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
 _NO_VALUE = re.compile(r"Option '(.+)' (requires an argument|does not take a value)\.")
 
@@ -49,7 +51,7 @@ def explained(error: click.ClickException, verb: str) -> WrongUsage:
             text = f"there is no command {command} {typed}".replace("  ", " ")
         case click.NoSuchOption():
             typed = error.option_name
-            choices = nearest(typed, _options_of(context))
+            choices = nearest(typed, _options_of(context), likeness=_OPTION_LIKENESS)
             text = f"{command or 'rootsd'} has no option {typed}"
         case click.MissingParameter(param=click.Parameter() as param):
             text = f"{_name_of(param)} is missing"

@@ -7,9 +7,8 @@ its history as it would from a terminal. The relay stays outside the wall.
 from __future__ import annotations
 
 import os
-import sys
 
-from rootsd.core.errors import Exit, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
 from rootsd.processes.own_program import own_command
 from rootsd.proxy.acp.folders import ApprovedFolders
@@ -30,14 +29,9 @@ from rootsd.proxy.run.options import (
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.refusal import refuse
 from rootsd.proxy.stdio import STDIN, fill_closed_files
-from rootsd.wall.session.options import WALL_USAGE
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
 
-USAGE = (
-    "usage: rootsd acp [--workspace | --all | --only NAME|tag:T|focus|cwd...] [--wrap-servers]"
-    f" [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- AGENT [ARGUMENT]..."
-)
 _FLAGS = FlagSet(
     frozenset({"--workspace", "--all", SessionServers.WRAPPED.value}),
     frozenset({"--only", "--name"}),
@@ -46,14 +40,11 @@ _FLAGS = FlagSet(
 
 def main(argv: list[str]) -> int:
     """Run the relay with the arguments after `acp`. Return the exit status of the agent."""
-    if argv[:1] in (["--help"], ["-h"]):
-        sys.stdout.write(f"{USAGE}\n")
-        return Exit.OK
     fill_closed_files()
     try:
         return _run(parse_arguments(argv, _FLAGS))
     except RootsdError as error:
-        return refuse(error, "rootsd acp", USAGE)
+        return refuse(error, "rootsd acp")
 
 
 def _run(options: RunOptions) -> int:

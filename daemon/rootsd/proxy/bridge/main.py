@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 EXIT_OK, EXIT_USAGE = 0, 2
 
-USAGE = "usage: rootsd bridge [--only NAME|tag:T|focus|cwd]... [--client NAME] [--any-uri]"
-
 
 class BridgeUsageError(Exception):
     """An error in the arguments of `rootsd bridge`; the message names the argument."""
@@ -32,7 +30,7 @@ def main(argv: list[str]) -> int:
     try:
         greeting = parse_arguments(argv)
     except BridgeUsageError as error:
-        sys.stderr.write(f"rootsd bridge: {error}\n{USAGE}\n")
+        sys.stderr.write(f"rootsd bridge: {error}; try: rootsd bridge --help\n")
         return EXIT_USAGE
     explain_wait("bridge", "an MCP client", "rootsd connect")
     try:

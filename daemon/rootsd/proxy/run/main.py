@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import config_file, confines_by_default
-from rootsd.core.errors import Exit, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.core.paths import contains
 from rootsd.link.sandbox import in_foreign_sandbox, is_inside_wall
 from rootsd.places.runtime_dir import find_runtime_dir, home_folder
@@ -30,7 +30,6 @@ from rootsd.proxy.run.command import (
     uses_working_directory,
 )
 from rootsd.proxy.run.options import (
-    USAGE,
     ConfinePolicy,
     RunOptions,
     RunUsageError,
@@ -53,9 +52,6 @@ _SETTINGS_HIDDEN = (
 
 def main(argv: list[str]) -> int:
     """Run the proxy with the arguments after `run`. Return the exit status of the server."""
-    if argv[:1] in (["--help"], ["-h"]):
-        sys.stdout.write(f"{USAGE}\n")
-        return Exit.OK
     fill_closed_files()
     try:
         options = parse_arguments(argv)
@@ -65,7 +61,7 @@ def main(argv: list[str]) -> int:
         # Imported here, because it is rarely needed.
         from rootsd.proxy.run.refusal import refuse  # noqa: PLC0415
 
-        return refuse(error, "rootsd run", USAGE)
+        return refuse(error, "rootsd run")
 
 
 def _run(options: RunOptions, scope: RequestedScope) -> int:

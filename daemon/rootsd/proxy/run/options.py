@@ -11,19 +11,11 @@ from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wall.session import options as confine_options
 from rootsd.wall.session.options import (
     WALL_FLAGS,
-    WALL_USAGE,
     WALL_VALUES,
     ConfineOptions,
     ConfineUsageError,
 )
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
-
-USAGE = (
-    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd[/SUB]...]"
-    " [--client-roots auto|narrow] [--advisory-access] [--env NAME=VALUE]..."
-    f" [--keep-cwd] [--stay] [--name NAME] [--no-confine | --confine {WALL_USAGE}]"
-    " -- SERVER [ARGUMENT]..."
-)
 
 
 class FlagSet(NamedTuple):
@@ -150,7 +142,7 @@ def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
             else:
                 options = _with(options, flag, value)
     if not words:
-        raise RunUsageError("no command; put it after --")
+        raise RunUsageError("no command was named; put it after --")
     _check_subfolders(options.only)
     if options.part is ScopeFlag.ALL and options.only:
         raise RunUsageError("--all and --only cannot be combined")
@@ -241,7 +233,7 @@ def scope_of(options: RunOptions) -> RequestedScope:
         if options.part is ScopeFlag.WORKSPACE or not (options.only or options.part):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
-        raise RunUsageError("the working directory is gone", "--all or --only NAME") from error
+        raise RunUsageError("the working directory is gone", "cd") from error
     except ValueError as error:
         raise RunUsageError(str(error)) from error
     return scope

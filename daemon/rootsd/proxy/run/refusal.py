@@ -29,15 +29,13 @@ def report_error(error: RootsdError, verb: str = "rootsd run") -> None:
     sys.stderr.write(f"{verb}: {error.message}; try: {error.remedy}\n")
 
 
-def refuse(error: RootsdError, verb: str, usage: str) -> int:
+def refuse(error: RootsdError, verb: str) -> int:
     """Report why no program runs, also to the client. Return the exit status."""
     if isinstance(error, RunUsageError):
         error = RunUsageError(error.message, error.remedy.replace("rootsd run", verb))
     report_error(error, verb)
     if isinstance(error, ServerStartFailed):  # the proxy has told the client
         return error.status
-    if isinstance(error, RunUsageError):
-        sys.stderr.write(f"{usage}\n")
     refuse_client(error)
     return exit_of(error.code)
 

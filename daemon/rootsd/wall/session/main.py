@@ -7,15 +7,14 @@ nor privileges; if it dies, the kernel ends the program.
 from __future__ import annotations
 
 import gc
-import sys
 from typing import TYPE_CHECKING
 
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
-from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.core.errors import RootsdError, exit_of
 from rootsd.core.wall import WallUse
 from rootsd.wall.session.begin import begin
-from rootsd.wall.session.messages import PREFIX, print_line
-from rootsd.wall.session.options import USAGE, ConfineUsageError, parse_arguments, scope_of
+from rootsd.wall.session.messages import print_line
+from rootsd.wall.session.options import parse_arguments, scope_of
 from rootsd.wall.session.required_wall import refuse_opening
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
 
     `ask` asks about a pending project in which the program is about to start.
     """
-    if argv[:1] in (["--help"], ["-h"]):
-        sys.stdout.write(f"{USAGE}\n")
-        return Exit.OK
     try:
         options = parse_arguments(argv)
         if (requirement := wall_requirement(POLICY_FILE)) is not None:
@@ -44,9 +40,6 @@ def main(argv: list[str], ask: AskAboutStart | None = None) -> int:
             return confine(begun, ask)
         finally:
             begun.give_up()
-    except ConfineUsageError as error:
-        sys.stderr.write(f"{PREFIX}{error}\n{USAGE}\n")
-        return Exit.USAGE
     except RootsdError as error:
         print_line(f"{error.message}; try: {error.remedy}")
         return exit_of(error.code)

@@ -6,26 +6,19 @@ import os
 from enum import Enum
 from typing import Any
 
+from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.quick_tuple import NamedTuple
 from rootsd.core.wall import PushPolicy, RevokePolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
-WALL_USAGE = (
-    "[--no-network] [--push ask|allow|off] [--ssh-agent] [--gpg] [--gh] [--docker] [--worktrees]"
-    " [--nested]"
-    " [--protect | --no-protect] [--read PATH]... [--write PATH]... [--keep PATH]..."
-    " [--hide PATH]... [--device PATH]... [--on-revoke tell|kill] [--static]"
-)
-"""The options that `rootsd run --confine` has, too."""
-USAGE = (
-    "usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] [--add NAME,...]..."
-    f" [--tag TAG]... [--subfolder] {WALL_USAGE} [--name NAME]"
-    " [--quiet] (--show | -- PROGRAM [ARGUMENT]...)"
-)
 
-
-class ConfineUsageError(Exception):
+class ConfineUsageError(RootsdError):
     """An error in the arguments of `rootsd confine`; the message names the argument."""
+
+    code = ErrorCode.USAGE
+
+    def __init__(self, message: str, remedy: str = "rootsd confine --help") -> None:
+        super().__init__(message, remedy)
 
 
 class Opening(Enum):
@@ -141,7 +134,7 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
             raise ConfineUsageError(f"{flag} needs a value")
         options = _with_value(options, flag, value)
     if not words and Opening.SHOW not in options.flags:
-        raise ConfineUsageError("no program; put it after --; try: rootsd confine -- bash")
+        raise ConfineUsageError("no program was named", "rootsd confine -- claude")
     _check_combination(options)
     return options._replace(words=tuple(words))
 
@@ -183,8 +176,7 @@ def scope_of(options: ConfineOptions) -> RequestedScope:
             return added._replace(cwd=os.getcwd())
         return added._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
-        message = "the working directory is gone; try: --all or --only NAME"
-        raise ConfineUsageError(message) from error
+        raise ConfineUsageError("the working directory is gone", "cd") from error
     except ValueError as error:
         raise ConfineUsageError(str(error)) from error
 
