@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from rootsd.core.affected_paths import affected_paths
@@ -40,9 +39,8 @@ def test_identities_behind_a_path_are_those_of_folders_above_and_main_checkouts(
     assert identities_behind(b"/home/ann/src", catalog) == {}
 
 
-@pytest.mark.parametrize("denied", [3, 30])
-def test_a_denial_affects_projects_below_for_few_and_many_denials(denied: int) -> None:
-    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
+def test_denials_affect_the_projects_below() -> None:
+    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(3)]
     inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
     beside = at(b"/home/ann/src/o1-beside", approved(999))
     before = Catalog.of([*outer, *inner, beside], (), PLACES, 1)

@@ -266,7 +266,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
         case VerdictReason.POLICY_APPROVE_RULE if isinstance(judgment.by, PolicyEntry):
             return f"{judgment.reason.value}: {judgment.by.source}"
         case VerdictReason.HOLDS_DENIED:
-            inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
+            inner = catalog.denied_inside(project.path)
             return f"withheld: contains {catalog.name_of(inner)}, which is denied"
         case VerdictReason.DENIED_ABOVE | VerdictReason.MAIN_CHECKOUT if isinstance(
             judgment.by, bytes

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import chain
 
 from msgspec import Struct
 
 from rootsd.core.access import Access
-from rootsd.core.affected_paths import paths_below
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import Judgment, VerdictReason
@@ -150,15 +150,19 @@ def affected_projects(
     `found` is what a look below the projects that it may open found.
     """
     after = made.catalog
-    changed = _ordered(made) | _judged_differently(before, after)
-    opened = _opened(before, after)
+    changed = _ordered(made) | _judged_differently(before, made)
+    opened = _opened(before, made)
     shown = {
         path
-        for path in paths_below(opened, after.projects)
+        for path in chain.from_iterable(map(after.paths_below, opened))
         if path not in changed and after.projects[path].observed.presence is not Presence.MISSING
     }
     decided = changed | opened
-    hidden = (path for path in paths_below(opened, found.projects) if path not in after.projects)
+    hidden = (
+        path
+        for path in found.projects
+        if path not in after.projects and not opened.isdisjoint(ancestors(path))
+    )
     affected = [
         each
         for path in sorted(changed.union(shown, hidden))
@@ -173,15 +177,23 @@ def affected_projects(
     )
 
 
-def _opened(before: Catalog, after: Catalog) -> set[bytes]:
+def _opened(before: Catalog, made: Plan) -> set[bytes]:
     """Return the roots that are new, or that more sessions get or may write to."""
-    known, now = {**before.withheld, **before.roots}, {**after.withheld, **after.roots}
     return {
         path
-        for path, root in now.items()
-        if (was := known.get(path)) is not root
-        and (was is None or _reach(was) < _reach(root) or (was.session and not root.session))
+        for path in made.judged
+        if (root := _root_at(path, made.catalog)) is not None
+        and (
+            (was := _root_at(path, before)) is None
+            or _reach(was) < _reach(root)
+            or (was.session and not root.session)
+        )
     }
+
+
+def _root_at(path: bytes, catalog: Catalog) -> PublishedRoot | None:
+    """Return the root that clients or only a wall may get, or None."""
+    return catalog.roots.get(path) or catalog.withheld.get(path)
 
 
 def _reach(root: PublishedRoot) -> int:
@@ -194,12 +206,13 @@ def _ordered(made: Plan) -> set[bytes]:
     return {change.path for change in changes if change.verb not in _BY_ITSELF}
 
 
-def _judged_differently(before: Catalog, after: Catalog) -> set[bytes]:
-    known = before.judgments
+def _judged_differently(before: Catalog, made: Plan) -> set[bytes]:
+    known, after = before.judgments, made.catalog
     return {
         path
-        for path, now in after.judgments.items()
-        if (was := known.get(path)) is not now
+        for path in made.judged
+        if (now := after.judgments.get(path)) is not None
+        and (was := known.get(path)) is not now
         and (
             was is None
             or was.verdict is not now.verdict

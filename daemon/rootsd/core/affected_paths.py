@@ -6,11 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.paths import ancestors
-
-# For at most this many folders, comparing each path with each of them is faster than checking all
-# folders above each path.
-_FEW_FOLDERS = 16
 
 
 def affected_paths(
@@ -23,19 +18,6 @@ def affected_paths(
     the overruled ones, and the worktrees of all of these.
     """
     near = {*touched, *(project.path for project in catalog.containing(touched))}
-    if overruled:
-        near.update(paths_below(overruled, catalog.projects))
+    near.update(*map(catalog.paths_below, overruled))
     worktrees = catalog.worktrees
     return near.union(*(worktrees[path] for path in worktrees.keys() & near))
-
-
-def paths_below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
-    """Return the paths that are below one of the folders."""
-    if len(folders) > _FEW_FOLDERS:
-        return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
-    starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))
-    return (path for path in paths if path.startswith(starts))
-
-
-def _folders_above(path: bytes) -> Iterable[bytes]:
-    return ancestors(path) if path.startswith(b"/") else ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from functools import cached_property
@@ -42,7 +42,7 @@ from rootsd.core.model import (
     SessionKey,
     Verdict,
 )
-from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
+from rootsd.core.paths import RefusedPlaces, ancestors, is_utf8, paths_below
 from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
@@ -190,6 +190,7 @@ class Catalog:
             reserved=self._reserved_after(projects, touched),
         )
         new._copy_cached(self, touched)
+        new._update_sorted_paths(self, touched)
         return new
 
     def _reserved_after(
@@ -214,6 +215,19 @@ class Catalog:
             known = before.__dict__.get(name)
             if known is not None and all(_is_equal_in(part, *pair) for pair in pairs):
                 self.__dict__[name] = known
+
+    def _update_sorted_paths(self, before: Catalog, changed: Collection[bytes]) -> None:
+        """Insert and remove the few changed paths in the sorted paths of `before`."""
+        known = before.__dict__.get("sorted_paths")
+        if known is None or "sorted_paths" in self.__dict__ or len(changed) > _FEW_CHANGES:
+            return
+        kept = [*known]
+        for path in changed:
+            if path in before.projects and path not in self.projects:
+                del kept[bisect_left(kept, path)]
+            elif path in self.projects and path not in before.projects:
+                insort(kept, path)
+        self.__dict__["sorted_paths"] = kept
 
     def _update_sorted_roots(self, before: Catalog, changed: Collection[bytes]) -> None:
         """Insert the few changed roots into the sorted roots of `before`."""
@@ -270,6 +284,11 @@ class Catalog:
 
     def _context(self, denied: frozenset[bytes]) -> DecisionContext:
         return context_of(self.projects, self.rules, self.places, denied, self.policy)
+
+    @cached_property
+    def sorted_paths(self) -> Sequence[bytes]:
+        """Return the paths of all projects, in order."""
+        return sorted(self.projects)
 
     @cached_property
     def sorted_roots(self) -> tuple[PublishedRoot, ...]:
@@ -413,9 +432,9 @@ class Catalog:
         """Return the time since which `project` is approved; see `decide.approved_since_ns`."""
         return approved_since_ns(project, self.judgments[project.path], self.decision_context)
 
-    def below(self, folder: bytes) -> Iterable[Project]:
-        """Return the projects at or below `folder`."""
-        return (p for p in self.projects.values() if contains(folder, p.path))
+    def paths_below(self, folder: bytes) -> Sequence[bytes]:
+        """Return the paths below `folder`, in order, without `folder` itself."""
+        return paths_below(folder, self.sorted_paths)
 
     def containing(self, paths: Iterable[bytes]) -> Iterable[Project]:
         """Return the projects at `paths` and the projects that contain one of them, each once."""
@@ -428,7 +447,13 @@ class Catalog:
 
     def is_denied(self, project: Project) -> bool:
         """Return whether `project` is denied, by its own denial or by one that covers it."""
-        return self.judgments[project.path].verdict is Verdict.DENIED
+        return project.path in self.denied
+
+    def denied_inside(self, folder: bytes) -> Project:
+        """Return the first denied project below `folder`, which withholds its root."""
+        return next(
+            self.projects[path] for path in self.paths_below(folder) if path in self.denied
+        )
 
     def project_containing(self, path: bytes) -> Project | None:
         """Return the innermost project at or above `path`, or None."""
@@ -510,6 +535,7 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "expiring": _end_of,
     "session_bound": _session_of,
     "ids": lambda project: project.id,
+    "sorted_paths": lambda project: project.path,
     "frozen_names": lambda project: (project.ruling.name, project.id),
     "frozen_keys": lambda project: (project.ruling.name, project.id),
     # `reserved` changes only together with a name.

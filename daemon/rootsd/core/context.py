@@ -7,7 +7,6 @@ the garbage collector runs.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 
@@ -21,7 +20,7 @@ from rootsd.core.decide import (
     judge_behind_wall,
 )
 from rootsd.core.model import Project, Rule
-from rootsd.core.paths import RefusedPlaces, ancestors
+from rootsd.core.paths import RefusedPlaces, ancestors, paths_below
 from rootsd.core.policy import MachinePolicy
 
 
@@ -68,11 +67,7 @@ def _projects_below(
     projects: Mapping[bytes, Project], in_order: Callable[[], Sequence[bytes]], folder: bytes
 ) -> Sequence[Project]:
     """Return the projects below `folder`, without the one at `folder` itself."""
-    paths, start = in_order(), folder + b"/"
-    first = bisect_left(paths, start)
-    # "0" comes right after "/".
-    end = bisect_left(paths, folder + b"0", first)
-    return [projects[path] for path in paths[first:end]]
+    return [projects[path] for path in paths_below(folder, in_order())]
 
 
 def _folders_denied_by_person(

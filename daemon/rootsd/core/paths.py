@@ -6,7 +6,8 @@ volumes. `rootsd.disk` makes paths canonical and compares the identities of fold
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from rootsd.core.quick_tuple import NamedTuple
 
@@ -61,6 +62,19 @@ def contains(folder: bytes, path: bytes) -> bool:
     if folder == b"/":
         return True
     return path.startswith(folder) and path[len(folder) : len(folder) + 1] in (b"", b"/")
+
+
+def paths_below(folder: bytes, ordered: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the part of the sorted paths that lies below `folder`, without `folder` itself.
+
+    Nothing lies below a URI.
+    """
+    if not folder.startswith(b"/"):
+        return ()
+    top = folder.rstrip(b"/")
+    first = bisect_right(ordered, top + b"/")
+    # "0" comes right after "/".
+    return ordered[first : bisect_left(ordered, top + b"0", first)]
 
 
 def outer_place(places: Iterable[bytes], path: bytes) -> bytes | None:

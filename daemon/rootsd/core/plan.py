@@ -8,7 +8,7 @@ such approval becomes a *grant*; see `rootsd.core.grants`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -69,11 +69,13 @@ _GRANT_PASSES = 2
 class Plan(Struct, frozen=True):
     """The catalog after the inputs, and the changes in order.
 
+    `judged` are the paths that it judges again; all others keep their judgments and roots.
     `ungranted` is that catalog without the new grants, or None if there are no new grants.
     """
 
     catalog: Catalog
     changes: tuple[Change, ...]
+    judged: Collection[bytes] = ()
     ungranted: Catalog | None = None
 
     @property
@@ -85,7 +87,7 @@ class Plan(Struct, frozen=True):
         if self.ungranted is None:
             return self
         changes = (change for change in self.changes if change.verb is not ChangeVerb.GRANTED)
-        return Plan(self.ungranted, tuple(changes))
+        return Plan(self.ungranted, tuple(changes), self.judged)
 
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
@@ -181,7 +183,7 @@ class _PlanBuilder:
             if path in self._sharing:
                 _check_shared_git(judged, path)
         changes = tuple(self._changes)
-        return Plan(judged, changes, None if judged is ungranted else ungranted)
+        return Plan(judged, changes, affected, None if judged is ungranted else ungranted)
 
     def _overrule(self, path: bytes) -> None:
         """Note that a denial of `path` began or ended, which affects every project below it.
@@ -392,7 +394,7 @@ class _PlanBuilder:
         self._touches_all = True
         self._changes.append(change)
 
-    def _judged(self) -> tuple[Catalog, Iterable[bytes]]:
+    def _judged(self) -> tuple[Catalog, Collection[bytes]]:
         """Return the catalog so far, and the paths of the projects that it judged again."""
         projects, rules = dict(self._projects), tuple(self._rules)
         counters = self._next_rule, self._approvals_given
@@ -454,7 +456,7 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
     judgment = judged.judgments[path]
     shown = safe_label(path, limit=None)
     if judgment.reason is VerdictReason.HOLDS_DENIED:
-        inner = next(p for p in judged.below(path) if judged.is_denied(p))
+        inner = judged.denied_inside(path)
         inner_shown = safe_label(inner.path, limit=None)
         if (denial := judged.judgments[inner.path]).reason.is_policy_denial:
             why = policy_refusal(denial, judged.policy)

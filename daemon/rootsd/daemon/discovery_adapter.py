@@ -350,7 +350,8 @@ class DiscoveryAdapter:
                     state=(report.state if report else ParentState.SCANNING).value,
                     note=(report.reason or None) if report else None,
                     remedy=(report.remedy or None) if report else None,
-                    projects=sum(1 for _ in catalog.below(parent.path)),
+                    projects=len(catalog.paths_below(parent.path))
+                    + (parent.path in catalog.projects),
                 )
             )
         return items

@@ -24,12 +24,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Protocol
 
 import anyio
 
-from rootsd.core.affected_paths import paths_below
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import AuditNote, ChangeVerb
 from rootsd.core.decide import is_denied_by_person
@@ -48,7 +46,6 @@ from rootsd.wire.projects import RequestNote, SessionRequestItem
 log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 5.0
-_SEVERAL = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -339,7 +336,7 @@ def _holds_several(path: bytes, catalog: Catalog) -> bool:
     """Return whether a parent lies at or below `path`, or several known projects below it."""
     if any(contains(path, parent) for parent in catalog.decision_context.parents):
         return True
-    return len(tuple(islice(paths_below({path}, catalog.projects), _SEVERAL))) == _SEVERAL
+    return len(catalog.paths_below(path)) > 1
 
 
 def _is_pending(path: bytes, catalog: Catalog) -> bool:
