@@ -37,15 +37,21 @@ ABOUT = b"one of many\n"
 INDEX_HEAD = struct.Struct(">4sII")
 INDEX_ENTRY = struct.Struct(">10I20sH")
 WORD = 0xFFFFFFFF
+MOST_LINKS = 60_000  # ext4 allows 65,000 names of a file
 OTHER_VCS = {97: b".hg/store", 98: b".svn", 99: b"_darcs"}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`repositories` how many; `heavy` folders on average in each heavy tree, 0 for none."""
+    """`repositories` how many; `heavy` folders on average in each heavy tree, 0 for none.
+
+    `sources` is the most folders of sources in each repository. With 0, its `.git` is as small as
+    possible, too: one pack and no logs.
+    """
 
     repositories: int = 500
     heavy: int = 60
+    sources: int = 8
     seed: int = 7
 
 
@@ -92,6 +98,8 @@ class _Planter:
 
     def repository(self, path: bytes) -> None:
         number, self.made = self.made, self.made + 1
+        if number % MOST_LINKS == MOST_LINKS - 1:
+            self.template = shutil.copytree(self.template, self.template + b"2")
         self.folder(path)
         about = path + b"/" + README
         with open(about, "wb") as file:
@@ -105,7 +113,7 @@ class _Planter:
             self.folder(path + b"/" + other)
         self.forest.repositories.add(path)
         self.file(path + b"/" + PROJECT_FILES[number % len(PROJECT_FILES)])
-        for inside in range(self.random.randint(2, 8)):
+        for inside in range(self.random.randint(min(2, self.plan.sources), self.plan.sources)):
             self.file(self.folder(path + b"/src/p%d" % inside) + b"/a.py")
         if self.plan.heavy and number % 3 == 0:
             self.heavy(path + b"/" + HEAVY_NAMES[number // 3 % 3])
@@ -186,12 +194,16 @@ def git(*words: str | bytes | Path) -> None:
     subprocess.run(["git", *words], env=environment, check=True)
 
 
-def make_template(folder: Path) -> Path:
+def make_template(folder: Path, plan: Plan) -> Path:
     """A real `.git` of a repository with one commit."""
     (folder / os.fsdecode(README)).write_bytes(ABOUT)
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
         git("-C", folder, "-c", "init.defaultBranch=main", *words)
     shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)
+    if not plan.sources:
+        git("-C", folder, "gc", "-q")
+        for name in ("branches", "info", "logs"):
+            shutil.rmtree(folder / ".git" / name, ignore_errors=True)
     return folder / ".git"
 
 
@@ -199,7 +211,7 @@ def make_forest(top: Path, plan: Plan) -> Forest:
     """Make the forest in `top`, a new folder."""
     top.mkdir(parents=True)
     with tempfile.TemporaryDirectory(dir=top.parent) as folder:
-        planter = _Planter(os.fsencode(top), plan, make_template(Path(folder)))
+        planter = _Planter(os.fsencode(top), plan, make_template(Path(folder), plan))
         planter.plant()
     return planter.forest
 
