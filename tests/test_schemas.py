@@ -23,12 +23,13 @@ from rootsd.core.parsing import parse_toml
 from rootsd.core.record import to_json
 from rootsd.net.unix_socket import address_of
 from rootsd.wire import hello
-from rootsd.wire.daemon import ScanProgressItem, StopRequest
+from rootsd.wire.daemon import StopRequest
 from rootsd.wire.hello import Hello, HelloResult, ResumeState
 from rootsd.wire.jsonrpc import Message, encode
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD, REQUEST_TYPES
 from rootsd.wire.request import ControlRequest, encode_request
 from rootsd.wire.requested_scope import RequestedScope
+from rootsd.wire.scans import ScanProgressItem
 from support.control_requests import REQUESTS, smallest_request
 from support.golden_files import GOLDEN_FILES
 from support.person import Person

@@ -20,7 +20,6 @@ from msgspec.structs import fields
 from wire_types import Object, command_outputs, json_objects, key_descriptions
 
 from rootsd.cli.text.render import CommandOutput, ErrorOutput, ErrorOutputItem
-from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
@@ -34,6 +33,7 @@ from rootsd.wire.hello import (
 )
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.scans import ScanProgressItem
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
 PROTOCOL_FILE = FILE.with_name("protocol.md")

@@ -19,7 +19,6 @@ from wire_types import command_outputs, json_objects, key_descriptions
 from rootsd.cli.text.render import CommandOutput, ErrorOutput
 from rootsd.config.policy_schema import PolicyTables
 from rootsd.config.schema import ConfigTables
-from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.feed import CHANGE_METHOD
 from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
@@ -32,11 +31,12 @@ from rootsd.wire.hello import (
     HelloResult,
     MoveResult,
     ProposedFolderParams,
-    ReportedRoots,
     WorkFolders,
 )
 from rootsd.wire.registry import REQUEST_TYPES
+from rootsd.wire.reported_roots import ReportedRoots
 from rootsd.wire.requested_scope import RequestedScope
+from rootsd.wire.scans import ScanProgressItem
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schema"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

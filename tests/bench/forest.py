@@ -99,7 +99,8 @@ class _Planter:
     def repository(self, path: bytes) -> None:
         number, self.made = self.made, self.made + 1
         if number % MOST_LINKS == MOST_LINKS - 1:
-            self.template = shutil.copytree(self.template, self.template + b"2")
+            template = os.fsdecode(self.template)
+            self.template = os.fsencode(shutil.copytree(template, f"{template}2"))
         self.folder(path)
         about = path + b"/" + README
         with open(about, "wb") as file:

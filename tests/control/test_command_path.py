@@ -17,7 +17,8 @@ from rootsd.control.routes import RequestContext
 from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.plan import plan
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import HANG_GUARD, path, rule, sight
 from support.process_table import TERMINAL, FakePeer, process

@@ -22,15 +22,10 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.paths import RefusedPlaces
-from rootsd.wire.decisions import (
-    AddRuleRequest,
-    ApplyMode,
-    DecideRequest,
-    RemoveRuleRequest,
-    TagRequest,
-)
+from rootsd.wire.decisions import AddRuleRequest, DecideRequest, RemoveRuleRequest, TagRequest
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
+from rootsd.wire.request import ApplyMode
 from support.control_harness import (
     APPROVE,
     CWD,

@@ -27,7 +27,6 @@ from rootsd.wire.decisions import (
     AddFoldersRequest,
     AddRequest,
     AddRuleRequest,
-    ApplyMode,
     DecideRequest,
     FocusTarget,
     RemoveRuleRequest,
@@ -38,7 +37,7 @@ from rootsd.wire.decisions import (
 from rootsd.wire.guard import RemoteCommandRequest, SetGuardRequest, UndoRequest
 from rootsd.wire.projects import Selection
 from rootsd.wire.registry import REQUEST_TYPES
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.control_requests import is_order, smallest_request
 from support.ledger_harness import HANG_GUARD, path

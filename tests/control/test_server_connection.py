@@ -17,12 +17,13 @@ from rootsd.control.routes import GuardedCommand, RequestContext, plain_command
 from rootsd.control.server import ERROR_CODE, WaitForTurn, serve_control
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.daemon import ScanProgressItem, ScanRequest, StatusQuery, StopRequest
+from rootsd.wire.daemon import StatusQuery, StopRequest
 from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.guard import Challenge, LogQuery
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.projects import CheckQuery
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.scans import ScanProgressItem, ScanRequest
 
 HANG_GUARD_S = 60
 ME = Actor(ActorKind.PERSON, "a test")

@@ -27,11 +27,11 @@ from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.record import from_json
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings, WallUse
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
-from rootsd.wire.decisions import ApplyMode, DecisionVerb, TagRequest
+from rootsd.wire.decisions import DecisionVerb, TagRequest
 from rootsd.wire.feed import FEED_VERSION, OtherVersion
 from rootsd.wire.follow import FeedPart, FollowRequest, MoveRequest
 from rootsd.wire.jsonrpc import LineReader
-from rootsd.wire.request import BadRequest, ControlRequest
+from rootsd.wire.request import ApplyMode, BadRequest, ControlRequest
 from rootsd.wire.wall import AddRootsRequest, ConfinedState, ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, at

@@ -27,7 +27,7 @@ from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import Look
 from rootsd.disk.safety import explain_alias
 from rootsd.state.ledger import Ledger
-from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.scans import ScanProgressItem
 from support.ledger_harness import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
 from support.repositories import fake_repository, git, make_repository, raw
 from support.sample_decisions import NOON, PERSON

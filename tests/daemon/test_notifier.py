@@ -14,7 +14,7 @@ from rootsd.core.throttle import NotificationDebouncer
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
-from rootsd.wire.daemon import NewProposalsQuery
+from rootsd.wire.scans import NewProposalsQuery
 from support.control_harness import ControlHarness, FakeRequestFeed
 from support.ledger_harness import SOURCES
 from support.sample_decisions import identity, project

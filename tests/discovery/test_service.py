@@ -23,7 +23,7 @@ from rootsd.discovery.status import ParentReport, ParentState, report_for
 from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
 from rootsd.watch.polling import PollingWatcher
-from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.scans import ScanProgressItem
 from support.fake_watchers import Clock, RecordingWatcher
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, git, make_repository, raw

@@ -48,13 +48,11 @@ from rootsd.wire.daemon import (
     DaemonStatus,
     ParentItem,
     PolicyStatus,
-    ScanProgressItem,
     SessionItem,
     parent_item,
 )
 from rootsd.wire.decisions import (
     AddRuleRequest,
-    ApplyMode,
     DecideRequest,
     DecisionVerb,
     RemoveRuleRequest,
@@ -62,7 +60,8 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ShownFacts
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
+from rootsd.wire.scans import ScanProgressItem
 from support.ledger_harness import HANG_GUARD, SOURCES, FakeSaver, LedgerHarness
 from support.process_table import ProcessTable
 from support.recorded_session import FakeServerSessions

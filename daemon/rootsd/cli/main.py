@@ -41,7 +41,7 @@ def print_news(invocation: Invocation) -> None:
         return
     if not sys.stderr.isatty():
         return
-    from rootsd.wire.daemon import NewProposalsQuery
+    from rootsd.wire.scans import NewProposalsQuery
 
     try:
         news = invocation.call(NewProposalsQuery())

@@ -29,8 +29,8 @@ _ORDER = """
     completion shell-init bridge run acp hook daemon
 """
 
-_SUMMARY = re.compile(r'"""`rootsd [a-z-]+`: (.+)\.(?:"""|\n)')
-_SECTION = re.compile(r'^SECTION = "(.+)"$', re.MULTILINE)
+_SUMMARY = r'"""`rootsd [a-z-]+`: (.+)\.(?:"""|\n)'
+_SECTION = r'(?m)^SECTION = "(.+)"$'
 
 
 class VerbSummary(Struct, frozen=True):
@@ -61,7 +61,7 @@ def load_command(verb: str) -> click.Command:
 def _read_summary(verb: str) -> VerbSummary:
     with open(os.path.join(COMMANDS, f"{_module_name(verb)}.py"), encoding="utf-8") as stream:
         text = stream.read()
-    summary, section = _SUMMARY.match(text), _SECTION.search(text)
+    summary, section = re.match(_SUMMARY, text), re.search(_SECTION, text)
     if summary is None or section is None or section[1] not in SECTIONS:
         raise ValueError(f"commands/{_module_name(verb)}.py lacks its line of help or its section")
     return VerbSummary(section[1], summary[1])

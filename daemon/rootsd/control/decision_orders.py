@@ -43,9 +43,9 @@ from rootsd.core.model import (
 from rootsd.core.shared_git import shared_git
 from rootsd.core.transition import incomplete_error, is_only_named
 from rootsd.state.expiry import ExpiryTracker
-from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 
 
 class DecisionFacts(Struct, frozen=True):

@@ -21,8 +21,7 @@ from rootsd.control.routes import (
 )
 from rootsd.control.services import ControlServices
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import ApplyMode
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
 
 # Import the handlers together with this module, before the daemon gives up rights.
 _HANDLER_MODULES = tuple(

@@ -15,8 +15,8 @@ from msgspec import Struct, field
 
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.scans import ScanProgressItem
 
 R = TypeVar("R", bound=ControlRequest)
 Result = Mapping[str, Any]

@@ -35,11 +35,11 @@ from rootsd.net.fair_scheduler import FairScheduler
 from rootsd.net.unix_socket import Peer
 from rootsd.processes.process_exit import ProcessHandle
 from rootsd.wire import jsonrpc
-from rootsd.wire.daemon import ScanProgressItem, ScanRequest
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails, IntroduceRequest
 from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES, LineReader, LineTooLong
 from rootsd.wire.registry import decode_request, unknown_params
 from rootsd.wire.request import BadRequest, ControlRequest
+from rootsd.wire.scans import ScanProgressItem, ScanRequest
 
 log = logging.getLogger(__name__)
 

@@ -29,8 +29,9 @@ from rootsd.core.plan import Plan
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.state.store.store import Store
-from rootsd.wire.decisions import ApplyMode, ConfirmationItem
+from rootsd.wire.decisions import ConfirmationItem
 from rootsd.wire.projects import ProjectItem
+from rootsd.wire.request import ApplyMode
 
 
 class ControlServices(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from rootsd.core.access import Access
 from rootsd.core.paths import text_of, to_uri
 from rootsd.core.project_kind import ProjectKind as ProjectKind  # noqa: PLC0414 - part of the model
 from rootsd.core.risks import RiskLimit
+from rootsd.core.verdict import Verdict as Verdict  # noqa: PLC0414 - part of the model
 
 
 class Focus(Struct, frozen=True):
@@ -56,14 +57,6 @@ class Focus(Struct, frozen=True):
 
 
 NO_FOCUS = Focus()
-
-
-class Verdict(StrEnum):
-    """What all decisions and rules together mean for a project."""
-
-    PENDING = "pending"
-    APPROVED = "approved"
-    DENIED = "denied"
 
 
 class Presence(StrEnum):

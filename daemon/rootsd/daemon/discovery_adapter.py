@@ -43,7 +43,8 @@ from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.probe import FolderMarks, probe, progress_marks
-from rootsd.wire.daemon import ParentItem, ScanProgressItem, parent_item
+from rootsd.wire.daemon import ParentItem, parent_item
+from rootsd.wire.scans import ScanProgressItem
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.state.ledger import Ledger
 from rootsd.wall.git.tool_files import RUN_BY_HOOKS
-from rootsd.wire.daemon import NewProposals, NewProposalsQuery
+from rootsd.wire.scans import NewProposals, NewProposalsQuery
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from rootsd.disk.safety import FolderSafety
 from rootsd.processes.activity import FindFoldersInUse
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
-from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.scans import ScanProgressItem
 
 # If more events are queued, checking everything is cheaper than handling each event.
 _MAX_QUEUED_SIGNALS = 65_536

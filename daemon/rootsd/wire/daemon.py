@@ -1,4 +1,4 @@
-"""Control requests about the daemon: status, reload, stop, scans, sessions, and doctor.
+"""Control requests about the daemon: status, reload, stop, and sessions.
 
 Each request class names the type of its answer. Times are RFC 3339 in UTC.
 """
@@ -6,15 +6,15 @@ Each request class names the type of its answer. Times are RFC 3339 in UTC.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
-from rootsd.core.doctor import DoctorFinding
-from rootsd.core.model import Parent
 from rootsd.core.paths import text_of
-from rootsd.wire.hello import ReportedRoots
-from rootsd.wire.projects import ProjectItem
+from rootsd.wire.reported_roots import ReportedRoots
 from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
+
+if TYPE_CHECKING:
+    from rootsd.core.model import Parent
 
 
 class AnnounceRequest(ControlRequest, frozen=True):
@@ -219,68 +219,6 @@ class ReloadRequest(ControlRequest, frozen=True):
     command: str = ""
 
 
-class ScanResponse(Answer):
-    """The result of a scan."""
-
-    items: list[ProjectItem]
-    """The projects that are new."""
-    gone: list[ProjectItem]
-    """The projects that are gone."""
-    changed: list[ProjectItem]
-    """The projects that changed."""
-    projects: int
-    """The number of all projects."""
-    folders: int
-    """The number of folders that were read."""
-    seconds: float
-    """How long the scan took."""
-    being_made: int
-    """The number of repositories that are still being created. rootsd proposes them when they are
-    complete.
-    """
-    left_out: list[str]
-    """What a scan leaves out although it may hold projects, one sentence each, with the command
-    that includes it.
-    """
-
-
-class ScanRequest(ControlRequest, frozen=True):
-    """Scan one parent, or all, now: `progress` notifications, then `ScanResponse`."""
-
-    method: ClassVar[str] = "scan"
-    result: ClassVar[type] = ScanResponse
-    is_endless: ClassVar[bool] = True
-
-    parent: str | None = None
-
-
-class ScanProgressItem(TypedDict):
-    """A `progress` notification during a scan."""
-
-    folders: int
-    """The number of folders so far."""
-    projects: int
-    """The number of projects so far."""
-    parent: str
-    """The parent that is being scanned."""
-
-
-class NewProposals(Answer):
-    """The proposals that no person has seen."""
-
-    new: int
-    """The number of proposals that no client requests."""
-    wanted: dict[str, str]
-    """Which client requests a folder, and why, by the id of the project."""
-
-
-class NewProposalsQuery(ControlRequest, frozen=True):
-    """Ask for the proposals that no person has seen: `NewProposals`. Then they count as seen."""
-
-    method: ClassVar[str] = "news"
-    result: ClassVar[type] = NewProposals
-
-
 class SessionView(StrEnum):
     """Which sessions to list: the open ones, or the last ones with the roots that they got."""
 
@@ -349,17 +287,3 @@ class SessionsQuery(ControlRequest, frozen=True):
 
     view: SessionView = SessionView.OPEN
     last: int = 50
-
-
-class DoctorResult(NamedTuple):
-    """All checks, including those without a problem."""
-
-    items: tuple[DoctorFinding, ...]
-    """The findings."""
-
-
-class DoctorRequest(ControlRequest, frozen=True):
-    """Check everything that the daemon needs, from inside the daemon: `DoctorResult`."""
-
-    method: ClassVar[str] = "examine"
-    result: ClassVar[type] = DoctorResult

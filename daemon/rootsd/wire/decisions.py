@@ -10,10 +10,8 @@ from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.access import Access
-from rootsd.core.model import (
-    Verdict,
-)
 from rootsd.core.risks import RiskLimit
+from rootsd.core.verdict import Verdict
 from rootsd.wire.projects import (
     NamedFolder,
     ProjectItem,
@@ -22,7 +20,7 @@ from rootsd.wire.projects import (
     SharedGitItem,
     WorktreeItem,
 )
-from rootsd.wire.request import Answer, ControlRequest
+from rootsd.wire.request import Answer, ApplyMode, ControlRequest
 
 MAX_APPROVAL_S = 3650 * 86_400  # the longest time for an approval with an end
 
@@ -35,13 +33,6 @@ class DecisionVerb(StrEnum):
     FORGET = "forget"
     ACCEPT = "accept"
     """Accept the files that changed since the approval. The approval itself stays."""
-
-
-class ApplyMode(StrEnum):
-    """Whether to carry out an order or only to show its effect."""
-
-    APPLY = "apply"
-    DRY_RUN = "dry-run"
 
 
 class ApprovalScope(StrEnum):

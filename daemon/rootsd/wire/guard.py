@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.guard_setting import Guard
-from rootsd.wire.decisions import ApplyMode, ConfirmationItem
+from rootsd.wire.decisions import ConfirmationItem
 from rootsd.wire.error_facts import ErrorFacts
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import Answer, ControlRequest, EmptyResult
+from rootsd.wire.request import Answer, ApplyMode, ControlRequest, EmptyResult
 
 MAX_LOG_WAIT_S = 30
 """The longest time to wait for one answer. Then a follower of the log asks again."""

@@ -105,15 +105,6 @@ class MoveResult(NamedTuple):
     """
 
 
-class ReportedRoots(TypedDict):
-    """The roots that a run proxy has sent to its server."""
-
-    roots: int
-    """Their number."""
-    names: list[str]
-    """The first names."""
-
-
 class ProposedFolderParams(TypedDict):
     """A folder that a run proxy proposes."""
 

@@ -9,9 +9,10 @@ from base64 import b64encode
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
-from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import is_utf8, text_of
+from rootsd.core.project_kind import ProjectKind
 from rootsd.core.risks import FindingItem, Risk
+from rootsd.core.verdict import Verdict
 from rootsd.wire.request import Answer, ControlRequest
 
 

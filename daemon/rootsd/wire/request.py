@@ -11,6 +11,7 @@ these without loss.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, ClassVar, TypedDict
 
 from msgspec import Struct
@@ -23,6 +24,13 @@ class BadRequest(RootsdError):
     """A control request that is not valid for its method."""
 
     code = ErrorCode.USAGE
+
+
+class ApplyMode(StrEnum):
+    """Whether to carry out an order or only to show its effect."""
+
+    APPLY = "apply"
+    DRY_RUN = "dry-run"
 
 
 class Answer(TypedDict):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import ClassVar, TypedDict
 
 from rootsd.core.wall import WallEngine
-from rootsd.wire.decisions import ApplyMode
-from rootsd.wire.hello import ReportedRoots
-from rootsd.wire.request import ControlRequest, EmptyResult
+from rootsd.wire.reported_roots import ReportedRoots
+from rootsd.wire.request import ApplyMode, ControlRequest, EmptyResult
 
 
 class WallProgram(TypedDict):

@@ -12,9 +12,10 @@ from rootsd.cli.answers import control_client
 from rootsd.cli.text import terminal
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.guard_setting import Guard
-from rootsd.wire.daemon import ScanProgressItem, ScanRequest, StatusQuery
+from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.guard import SetGuardRequest
 from rootsd.wire.projects import CheckQuery
+from rootsd.wire.scans import ScanProgressItem, ScanRequest
 from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
 
 

@@ -16,7 +16,6 @@ from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed, exit_o
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import (
     AddRuleRequest,
-    ApplyMode,
     ApprovalScope,
     DecideRequest,
     DecisionVerb,
@@ -25,6 +24,7 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
+from rootsd.wire.request import ApplyMode
 from support.fake_daemon import (
     FakeDaemon,
     Objection,

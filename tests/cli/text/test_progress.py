@@ -8,7 +8,7 @@ import pytest
 
 from rootsd.cli.text.render import Flags
 from rootsd.cli.text.terminal import ProgressLine
-from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.scans import ScanProgressItem
 
 
 def notice(folders: int = 1204, parent: str = "/src") -> ScanProgressItem:

@@ -8,9 +8,9 @@ import pytest
 
 from rootsd.core.errors import NameTaken, NotPresent
 from rootsd.core.model import Verdict
-from rootsd.wire.decisions import AddRequest, ApplyMode
+from rootsd.wire.decisions import AddRequest
 from rootsd.wire.projects import Selection
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import path
 from support.sample_decisions import approved, identity, project

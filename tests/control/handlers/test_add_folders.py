@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.wire.decisions import MAX_ADDED_FOLDERS, AddFoldersRequest, ApplyMode, DecisionVerb
-from rootsd.wire.request import BadRequest
+from rootsd.wire.decisions import MAX_ADDED_FOLDERS, AddFoldersRequest, DecisionVerb
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import ControlHarness, names
 from support.ledger_harness import path
 from support.sample_decisions import approved, identity, project

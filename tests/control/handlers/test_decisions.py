@@ -31,9 +31,9 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from rootsd.wire.decisions import ApplyMode, DecisionVerb
+from rootsd.wire.decisions import DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import ACCEPT, APPROVE, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import (
     HOME,

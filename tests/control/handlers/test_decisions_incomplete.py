@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.model import IncompleteReason, Project, Verdict
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import ProjectsQuery, Selection, WhyQuery
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, FORGET, ControlHarness, names
 from support.ledger_harness import lapsed, path, rule
 from support.sample_decisions import approved, project

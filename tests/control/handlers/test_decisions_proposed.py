@@ -9,9 +9,9 @@ from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Project, ProjectKind, Verdict
-from rootsd.wire.decisions import ApplyMode, DecisionVerb
+from rootsd.wire.decisions import DecisionVerb
 from rootsd.wire.projects import Selection
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import (
     path,

@@ -20,9 +20,10 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from rootsd.wire.decisions import ApplyMode, RemoveRuleRequest
+from rootsd.wire.decisions import RemoveRuleRequest
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, ControlHarness, names
 from support.ledger_harness import path, rule
 from support.sample_decisions import NOON, add, after, decide, project

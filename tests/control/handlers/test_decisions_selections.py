@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.model import UNDECIDED, Project
 from rootsd.core.paths import text_of
-from rootsd.wire.decisions import ApplyMode, DecideRequest
+from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.projects import Selection
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.core_samples import UNIDENTIFIABLE, identity
 from support.ledger_harness import (

@@ -12,7 +12,8 @@ from rootsd.control.session_requests import (
 )
 from rootsd.core.errors import ErrorCode
 from rootsd.core.model import SessionKey
-from rootsd.wire.decisions import ApplyMode, ApprovalScope
+from rootsd.wire.decisions import ApprovalScope
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, FORGET, ControlHarness
 from support.ledger_harness import path
 from support.sample_decisions import project

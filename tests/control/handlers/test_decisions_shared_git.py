@@ -11,9 +11,9 @@ from rootsd.control.session_requests import SessionRequests
 from rootsd.core.errors import IdentityChanged
 from rootsd.core.model import UNDECIDED, Project, SessionKey
 from rootsd.core.shared_git import GitAccess, shared_git
-from rootsd.wire.decisions import ApplyMode, DecideRequest
+from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.projects import Selection, ShowQuery
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import path
 from support.sample_decisions import approved, denied, identity, project, worktree

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from rootsd.control.handlers.doctor import DoctorHandlers
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.model import Parent
-from rootsd.wire.daemon import DoctorRequest, ParentItem, parent_item
+from rootsd.wire.daemon import ParentItem, parent_item
+from rootsd.wire.doctor import DoctorRequest
 from support.control_harness import ControlHarness
 from support.ledger_harness import SOURCES
 from support.sample_decisions import project

@@ -8,7 +8,8 @@ from rootsd.core.changes import ChangeVerb, SettingChange
 from rootsd.core.encoding import FocusRecord
 from rootsd.core.errors import UnknownProject
 from rootsd.core.model import Focus, Ruling
-from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusTarget, SetFocusRequest
+from rootsd.wire.decisions import FocusQuery, FocusTarget, SetFocusRequest
+from rootsd.wire.request import ApplyMode
 from support.control_harness import ControlHarness
 from support.ledger_harness import DiskRefuses
 from support.sample_decisions import PERSON, approved, granted, project

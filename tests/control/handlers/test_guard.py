@@ -11,12 +11,12 @@ from rootsd.core.guard_setting import Guard
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.processes import Lineage
 from rootsd.wire.daemon import StatusQuery
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     GuardQuery,
     RemoteCommandRequest,
     SetGuardRequest,
 )
+from rootsd.wire.request import ApplyMode
 from support.control_harness import ControlHarness
 from support.sample_decisions import (
     PERSON,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rootsd.core.errors import AmbiguousReference, NameTaken, UnknownProject
-from rootsd.wire.decisions import ApplyMode, RenameRequest, TagRequest
-from rootsd.wire.request import BadRequest
+from rootsd.wire.decisions import RenameRequest, TagRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import APPROVE, CWD, ControlHarness, names
 from support.ledger_harness import DiskRefuses, path
 from support.sample_decisions import approved, denied, project

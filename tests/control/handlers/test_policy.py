@@ -12,8 +12,9 @@ from rootsd.core.errors import DeniedHere, ErrorCode
 from rootsd.core.model import Verdict
 from rootsd.core.paths import PolicyEntry
 from rootsd.core.policy import MachinePolicy, broken_policy
-from rootsd.wire.daemon import DoctorRequest, PolicyStatus, StatusQuery
+from rootsd.wire.daemon import PolicyStatus, StatusQuery
 from rootsd.wire.decisions import AddRuleRequest, DecideRequest, DecisionVerb, RulesQuery
+from rootsd.wire.doctor import DoctorRequest
 from rootsd.wire.projects import CheckQuery, WhyQuery
 from support.control_harness import CWD, ControlHarness
 from support.ledger_harness import SOURCES, path

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from rootsd.core.errors import RefusedPlace, RootsdError, UnknownRule
 from rootsd.core.model import Inspection, Project, Verdict
 from rootsd.core.risks import RiskLimit
-from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
+from rootsd.wire.decisions import AddRuleRequest, RemoveRuleRequest, RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import WhyQuery
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from support.control_harness import CWD, ControlHarness, names
 from support.ledger_harness import SOURCES, DiskRefuses, at, path, rule, sight
 from support.sample_decisions import approved, denied, project

@@ -12,7 +12,7 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
-from rootsd.wire.daemon import ScanProgressItem, ScanRequest, ScanResponse
+from rootsd.wire.scans import ScanProgressItem, ScanRequest, ScanResponse
 from support.control_harness import ControlHarness, names
 from support.ledger_harness import HOME, SOURCES, path, sight
 from support.sample_decisions import PERSON, approved, denied, identity, project

@@ -24,13 +24,13 @@ from rootsd.wire.decisions import (
     AddFoldersRequest,
     AddRequest,
     AddRuleRequest,
-    ApplyMode,
     RemoveRuleRequest,
     RenameRequest,
     SetFocusRequest,
     TagRequest,
 )
 from rootsd.wire.guard import LogQuery, RemoteCommandRequest, SetGuardRequest, UndoRequest
+from rootsd.wire.request import ApplyMode
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import path
 from support.sample_decisions import approved, identity, project

@@ -33,7 +33,7 @@ from rootsd.files.private_files import FILE_MODE, make_folder, replace_private_f
 from rootsd.places import runtime_dir
 from rootsd.settings import toml_spans
 from rootsd.settings.errors import NotEditable
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.request import ApplyMode
 
 _NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"
 

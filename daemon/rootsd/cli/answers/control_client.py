@@ -14,7 +14,7 @@ from rootsd.link import rpc
 from rootsd.wire.request import ControlRequest, encode_request
 
 if TYPE_CHECKING:
-    from rootsd.wire.daemon import ScanProgressItem
+    from rootsd.wire.scans import ScanProgressItem
 
 # Seconds between two lines from the daemon.
 RESPONSE_TIMEOUT_S = 60.0

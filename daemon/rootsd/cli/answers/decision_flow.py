@@ -28,7 +28,6 @@ from rootsd.core.labels import safe_label
 from rootsd.link.rpc import DaemonError
 from rootsd.wire.decisions import (
     AddRuleRequest,
-    ApplyMode,
     ApprovalScope,
     DecideRequest,
     DecisionVerb,
@@ -37,7 +36,7 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection, ShowQuery
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
 
 Order = DecideRequest | TagRequest | AddRuleRequest | RemoveRuleRequest | UndoRequest
 OrderT = TypeVar("OrderT", bound=Order)

@@ -26,7 +26,6 @@ from rootsd.cli.text.projects import (
 from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import (
-    ApplyMode,
     DecideRequest,
     DecideResult,
     DecisionVerb,
@@ -34,6 +33,7 @@ from rootsd.wire.decisions import (
     TagRequest,
 )
 from rootsd.wire.projects import Selection
+from rootsd.wire.request import ApplyMode
 
 ProjectOrder = DecideRequest | RenameRequest | TagRequest
 

@@ -21,8 +21,8 @@ from rootsd.core.paths import text_of
 if TYPE_CHECKING:
     from rootsd.control.offline import OfflineQuery
     from rootsd.places.daemon_folders import Places
-    from rootsd.wire.daemon import ScanProgressItem
     from rootsd.wire.request import ControlRequest
+    from rootsd.wire.scans import ScanProgressItem
 
 
 class Invocation(Struct, dict=True):
@@ -112,7 +112,7 @@ class Invocation(Struct, dict=True):
     def scan(self, parent: str | None = None) -> dict[str, Any]:
         """Have the daemon scan; on a terminal, show a line of progress."""
         from rootsd.cli.text.terminal import ProgressLine
-        from rootsd.wire.daemon import ScanRequest
+        from rootsd.wire.scans import ScanRequest
 
         with ProgressLine.for_flags(self.flags) as line:
             return self.call(ScanRequest(parent), line.show)

@@ -43,15 +43,9 @@ from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit, Unconfirmed
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.link.rpc import DaemonError
-from rootsd.wire.decisions import (
-    ApplyMode,
-    ApprovalScope,
-    DecideRequest,
-    DecisionVerb,
-    TagRequest,
-)
+from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb, TagRequest
 from rootsd.wire.projects import Selection
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
 
 _MOST_LINES = 20
 _MOST_SESSIONS = 9  # one key for each

@@ -17,7 +17,7 @@ from rootsd.connect.trial import has_wall
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.suggestions import did_you_mean, nearest
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.request import ApplyMode
 
 _KEY = "confine.agents"
 

@@ -20,7 +20,7 @@ from rootsd.core.paths import text_of
 from rootsd.core.record import to_json
 from rootsd.places.daemon_folders import Places
 from rootsd.wire.daemon import ConfigStatus, ReloadRequest
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.request import ApplyMode
 
 if TYPE_CHECKING:
     from rootsd.config.reference import KeyReference, TableReference

@@ -19,7 +19,7 @@ from rootsd.core.doctor import DoctorFinding, Severity, error
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_text
 from rootsd.core.record import to_json
-from rootsd.wire.daemon import DoctorRequest
+from rootsd.wire.doctor import DoctorRequest
 
 SECTION = "Set up"
 

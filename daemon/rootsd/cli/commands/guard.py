@@ -15,7 +15,6 @@ from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.render import CommandResult, Output
 from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     AllowProgramsRequest,
     DisallowProgramsRequest,
@@ -23,7 +22,7 @@ from rootsd.wire.guard import (
     GuardStatus,
     SetGuardRequest,
 )
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ApplyMode, ControlRequest
 
 SECTION = "Decide"
 

@@ -21,8 +21,9 @@ from rootsd.cli.options.listing import (
 from rootsd.cli.text.projects import OWNER, PROJECT_COLUMNS, RISK, path_of
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
+from rootsd.core.project_kind import ProjectKind
+from rootsd.core.verdict import Verdict
 from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 
 SECTION = "Inspect"

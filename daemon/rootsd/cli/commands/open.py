@@ -17,8 +17,9 @@ from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import AmbiguousReference, ErrorCode, RootsdError, UnknownProject
 from rootsd.core.labels import safe_label
-from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
+from rootsd.core.project_kind import ProjectKind
+from rootsd.core.verdict import Verdict
 from rootsd.wire.projects import ProjectListing, ProjectsQuery, Selection
 
 SECTION = "Inspect"

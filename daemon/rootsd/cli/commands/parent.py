@@ -16,7 +16,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import MountPolicy, NestedPolicy
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ParentItem, parent_item
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.request import ApplyMode
 
 SECTION = "Set up"
 

@@ -24,16 +24,16 @@ from rootsd.cli.text.projects import (
 from rootsd.cli.text.render import Column, CommandResult, path_column
 from rootsd.cli.text.theme import Tone
 from rootsd.core.errors import Exit
-from rootsd.core.model import Verdict
 from rootsd.core.risks import RiskLimit
+from rootsd.core.verdict import Verdict
 from rootsd.wire.decisions import (
     AddRuleRequest,
-    ApplyMode,
     RemoveRuleRequest,
     RuleListing,
     RuleResult,
     RulesQuery,
 )
+from rootsd.wire.request import ApplyMode
 
 SECTION = "Decide"
 

@@ -18,7 +18,7 @@ from rootsd.cli.text.theme import Tone
 from rootsd.config.parent_paths import canonical_path
 from rootsd.core.labels import safe_text
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import ScanResponse
+from rootsd.wire.scans import ScanResponse
 
 SECTION = "Set up"
 

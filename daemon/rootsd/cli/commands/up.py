@@ -19,8 +19,9 @@ from rootsd.cli.text.phrases import pluralize, shown_path
 from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.paths import contains, text_of
-from rootsd.wire.daemon import ScanResponse, StatusQuery, StatusResult
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.daemon import StatusQuery, StatusResult
+from rootsd.wire.request import ApplyMode
+from rootsd.wire.scans import ScanResponse
 
 SECTION = "Set up"
 

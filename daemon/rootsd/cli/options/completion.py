@@ -21,8 +21,8 @@ from rootsd.wire.request import ControlRequest, encode_request
 
 COMPLETION_TIMEOUT_S = 1.0
 # Words that no shell splits or expands. A project with any other name is completed by its id.
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
-_GLOB = re.compile(r"[*?\[]")
+_PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*"
+_GLOB = r"[*?\[]"
 _PATH_STARTS = (".", "/", "~")
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -68,7 +68,7 @@ def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
             return folders(context, param, typed)
         given = context.params.get(str(param.name)) or ()
         words = [CompletionItem(word) for word in extra if word.startswith(typed)]
-        found = {} if _GLOB.search(typed) else _names(_items(select), typed)
+        found = {} if re.search(_GLOB, typed) else _names(_items(select), typed)
         return words + [
             CompletionItem(name, help=where) for name, where in found.items() if name not in given
         ]
@@ -122,7 +122,7 @@ def parents(context: click.Context, param: click.Parameter, typed: str) -> list[
 
     watched = _query(StatusQuery()).get("parents", ())
     paths = [str(parent["path"]) for parent in watched]
-    fitting = [path for path in paths if path.startswith(typed) and _PLAIN.fullmatch(path[1:])]
+    fitting = [path for path in paths if path.startswith(typed) and re.fullmatch(_PLAIN, path[1:])]
     return [CompletionItem(path) for path in fitting] or [CompletionItem(typed, type="dir")]
 
 
@@ -154,7 +154,7 @@ refs_argument = click.argument(
 
 def word_for(item: Mapping[str, Any]) -> str:
     """Return the word to type for a project: its name if it needs no quotes, or else its id."""
-    return str(item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"])
+    return str(item["name"] if re.fullmatch(_PLAIN, item["name"]) else item["id"])
 
 
 def config_keys(

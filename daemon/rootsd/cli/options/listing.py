@@ -19,7 +19,8 @@ from rootsd.cli.text.phrases import any_of
 from rootsd.cli.text.projects import OWNER
 from rootsd.cli.text.render import Column, CommandResult, Output
 from rootsd.cli.text.sorting import READ_FROM_DISK, SORT_KEYS, in_order_of
-from rootsd.core.model import ProjectKind, Verdict
+from rootsd.core.project_kind import ProjectKind
+from rootsd.core.verdict import Verdict
 from rootsd.wire.projects import ProjectsQuery, RiskFilter, RiskReading, Selection
 
 Item = Mapping[str, Any]

@@ -27,7 +27,7 @@ _HOST, _WORDS = "rootsd.host", "rootsd.remote_words"
 # All other verbs count as deciding something.
 _ONLY_SHOWING = frozenset(("pending", "status"))
 _PATH_OPTIONS = frozenset(("under",))
-_RELATIVE = re.compile(r"\.\.?(/|$)")
+_RELATIVE = r"\.\.?(/|$)"
 # In a pipe, these need no note: the other machine printed no error.
 _WITHOUT_ERROR = frozenset((Exit.OK, Exit.PENDING, Exit.INTERRUPTED, Exit.BROKEN_PIPE))
 
@@ -97,7 +97,7 @@ def _store_host(ctx: click.Context, _: click.Parameter, host: str | None) -> Non
 
 def _check_references(references: Sequence[str], ctx: click.Context) -> None:
     for reference in references:
-        if _RELATIVE.match(reference):
+        if re.match(_RELATIVE, reference):
             raise click.UsageError(
                 f"{reference} is a folder of this machine: with --host, name a project of HOST, "
                 "or give its whole path there",
@@ -170,8 +170,8 @@ def _global_flags(invocation: Invocation) -> Iterator[str]:
 def _admit(invocation: Invocation, command: str) -> None:
     """Return if the guard lets this process run `command` elsewhere. Raises CallerRefused."""
     from rootsd.link import rpc, sandbox
-    from rootsd.wire.decisions import ApplyMode
     from rootsd.wire.guard import RemoteCommandRequest
+    from rootsd.wire.request import ApplyMode
 
     only_shows = invocation.command in _ONLY_SHOWING
     effect = ApplyMode.DRY_RUN if only_shows else ApplyMode.APPLY

@@ -10,8 +10,8 @@ import click
 from rootsd.core.timestamps import rfc3339
 
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
-_DURATION = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)
-_DURATION_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
+_DURATION = r"(?:[0-9]{1,9}[smhdw]){1,5}"
+_DURATION_PART = r"([0-9]+)([smhdw])"
 _FIRST_YEAR = 1970
 
 
@@ -68,8 +68,8 @@ class Since(click.ParamType[str]):
 def _seconds(typed: str) -> int | None:
     """Return the seconds of a duration, or None if the text is no duration."""
     word = typed.strip().lower()
-    if not _DURATION.fullmatch(word):
+    if not re.fullmatch(_DURATION, word):
         return None
     return sum(
-        int(count) * _SECONDS_PER_UNIT[unit] for count, unit in _DURATION_PART.findall(word)
+        int(count) * _SECONDS_PER_UNIT[unit] for count, unit in re.findall(_DURATION_PART, word)
     )

@@ -26,9 +26,9 @@ _WIDEST_SHARE = 3  # a cell wider than 1/3 of a narrow line makes its row flow
 _WIDEST_INDENT = 8
 _NARROW_INDENT = 2
 _WIDE = 2
-_TOKEN = re.compile(r"\s*\S+")
-_BEHIND_A_SLASH = re.compile(r"[^/]*/+|[^/]+")
-_BEHIND_A_MARK = re.compile(r"[^-_. ]*[-_. ]+|[^-_. ]+")
+_SPACED_WORD = r"\s*\S+"
+_BEHIND_A_SLASH = r"[^/]*/+|[^/]+"
+_BEHIND_A_MARK = r"[^-_. ]*[-_. ]+|[^-_. ]+"
 
 CellPaint = Callable[[int, str], str]
 
@@ -68,7 +68,7 @@ def wrap(text: str, room: int) -> list[str]:
     if width(text) <= room:
         return [text]
     lines = [""]
-    for token in _TOKEN.findall(text):
+    for token in re.findall(_SPACED_WORD, text):
         if width(lines[-1] + token) <= room:
             lines[-1] += token
             continue
@@ -294,11 +294,11 @@ def _flowing(
 
 def _pieces(word: str, room: int) -> Iterator[str]:
     """Yield the pieces of a word that is longer than a line. The word may break between them."""
-    for part in _BEHIND_A_SLASH.findall(word):
+    for part in re.findall(_BEHIND_A_SLASH, word):
         if width(part) <= room:
             yield part
             continue
-        for piece in _BEHIND_A_MARK.findall(part):
+        for piece in re.findall(_BEHIND_A_MARK, part):
             if width(piece) <= room or piece.isascii():
                 yield piece
             else:  # scripts that are written without spaces break between any two letters

@@ -25,7 +25,7 @@ from rootsd.core.labels import safe_label
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from rootsd.wire.daemon import ScanProgressItem
+    from rootsd.wire.scans import ScanProgressItem
 
 _TERMINAL = "/dev/tty"
 

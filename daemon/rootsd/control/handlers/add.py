@@ -28,10 +28,9 @@ from rootsd.wire.decisions import (
     AddFoldersRequest,
     AddRequest,
     AddResult,
-    ApplyMode,
     DecideResult,
 )
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 
 _MAX_INPUT_LENGTH = 4096
 

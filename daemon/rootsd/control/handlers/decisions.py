@@ -67,14 +67,13 @@ from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.state.ledger import Conflict
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
-    ApplyMode,
     DecideRequest,
     DecideResult,
     DecisionVerb,
     IncompleteItem,
 )
 from rootsd.wire.projects import Selection, SharedGitItem
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:

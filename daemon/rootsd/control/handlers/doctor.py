@@ -20,12 +20,8 @@ from rootsd.disk.identity import diagnose_identity
 from rootsd.state.clock import utc_now
 from rootsd.wall.kernel import landlock
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
-from rootsd.wire.daemon import (
-    DoctorRequest,
-    DoctorResult,
-    ParentItem,
-    PolicyStatus,
-)
+from rootsd.wire.daemon import ParentItem, PolicyStatus
+from rootsd.wire.doctor import DoctorRequest, DoctorResult
 
 # Values of ParentState in rootsd.discovery.status. The daemon sees no changes in such a parent.
 _UNWATCHED_STATES = ("missing", "unreadable")

@@ -14,7 +14,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Focus
 from rootsd.core.scope import FULL_SCOPE, apply_focus, apply_scope
 from rootsd.core.suggestions import did_you_mean, nearest
-from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusStatus, FocusTarget, SetFocusRequest
+from rootsd.wire.decisions import FocusQuery, FocusStatus, FocusTarget, SetFocusRequest
+from rootsd.wire.request import ApplyMode
 
 _MAX_CHOICES = 20
 

@@ -21,9 +21,8 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.feed import GivenFiles
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 from rootsd.wire.wall import (
     AddedRootItem,
     AddedRoots,

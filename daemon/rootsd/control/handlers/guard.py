@@ -25,7 +25,6 @@ from rootsd.core.errors import CallerRefused
 from rootsd.core.guard_setting import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     AllowProgramsRequest,
     DisallowProgramsRequest,
@@ -35,7 +34,7 @@ from rootsd.wire.guard import (
     RemoteCommandRequest,
     SetGuardRequest,
 )
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 
 _MAX_PROGRAMS = 1000
 

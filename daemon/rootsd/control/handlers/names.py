@@ -18,8 +18,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Project
-from rootsd.wire.decisions import ApplyMode, DecideResult, RenameRequest, TagRequest
-from rootsd.wire.request import BadRequest
+from rootsd.wire.decisions import DecideResult, RenameRequest, TagRequest
+from rootsd.wire.request import ApplyMode, BadRequest
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:

@@ -18,7 +18,7 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project
 from rootsd.core.paths import contains
-from rootsd.wire.daemon import ScanRequest, ScanResponse
+from rootsd.wire.scans import ScanRequest, ScanResponse
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:

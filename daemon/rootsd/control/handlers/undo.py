@@ -40,11 +40,11 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import UNDECIDED, Actor, Rule, Ruling
 from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo
 from rootsd.state.ledger import CheckPlan
-from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     UndoRequest,
     UndoResult,
 )
+from rootsd.wire.request import ApplyMode
 
 # To undo an older event, a person gives its number.
 _SEARCH_LIMIT = 20_000

@@ -15,7 +15,7 @@ from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.wire.daemon import SentRootsItem, SessionItem
-from rootsd.wire.hello import ReportedRoots
+from rootsd.wire.reported_roots import ReportedRoots
 
 Clock = Callable[[], datetime]
 
