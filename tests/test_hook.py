@@ -483,3 +483,16 @@ def test_a_call_of_another_agent_leaves_a_note_and_one_of_the_main_agent_none(
 def test_a_move_that_cannot_be_told_refuses_nothing(ask: Hook, more: dict[str, object]) -> None:
     made = a_call("mcp__a__b", {}, "claude-code") | more
     assert ask.raw(json.dumps(made).encode()) == ""
+
+
+@pytest.mark.usefixtures("daemon")
+@pytest.mark.parametrize(("folder", "why"), [("/src/secret", "denied"), ("/src/api", "git")])
+def test_no_worktree_is_made_in_a_denied_folder(
+    folder: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the other one, only git refuses it: the folder does not exist."""
+    event = {"hook_event_name": "WorktreeCreate", "name": "fix", "cwd": folder}
+    monkeypatch.setattr("sys.stdin", Stdin(json.dumps(event).encode()))
+    assert hook.main(["claude-code"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, why in err) == ("", True), err

@@ -27,6 +27,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 
 from rootsd.agents import files_with, name_of, named
 from rootsd.core.errors import Exit, RootsdError
@@ -78,6 +79,8 @@ def main(words: list[str]) -> int:
 
             tell_move(call, names[0])
             return Exit.OK
+        if _event_of(call) in client.worktrees:
+            return _make_or_delete(call)
         answer = decide(client, call, os.environ)
         if answer in (None, json.dumps(client.answer("allow", ALLOWED))):
             answer = _question(client, agent, call) or answer
@@ -100,6 +103,25 @@ def _is_about_a_move(client: HookDialect, call: object) -> bool:
             )
         case _:
             return False
+
+
+def _event_of(call: object) -> object:
+    return call.get("hook_event_name") if isinstance(call, dict) else None
+
+
+def _make_or_delete(event: object) -> int:
+    """Make or delete a worktree, unless a person denied the folder where the agent works."""
+    from rootsd.link import worktree_hook  # noqa: PLC0415 - other calls need none
+
+    match event:
+        case {"cwd": str() as here} if os.path.isabs(here):
+            with suppress(RootsdError):  # without a daemon, nothing is known to be denied
+                if _DENIED in _verdicts([here], ""):
+                    sys.stderr.write(f"{DENIED}\n")
+                    return Exit.FAILED
+        case _:
+            pass
+    return worktree_hook.answer(event)
 
 
 def _question(client: HookDialect, agent: ModuleType, call: object) -> str | None:

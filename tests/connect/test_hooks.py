@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd import hook
-from rootsd.connect.base import HookUse, hook_entry
+from rootsd.connect.base import HookUse, WorktreeMaker, hook_entry
 from rootsd.connect.client_files import ToolAccess
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import Consent
@@ -117,6 +117,22 @@ def test_a_strict_hook_without_a_record_is_removed_first(client_home: ClientHome
     changes, left = wiring.take_back(None)
     assert ([change.path for change in changes], left) == ([file, wiring.settings], [])
     assert "hook" not in file.read_text()
+
+
+def test_worktrees_are_made_by_rootsd_only_on_request(client_home: ClientHome) -> None:
+    wiring, file = client_home.wiring("claude-code"), file_of(client_home, "claude-code")
+    file.parent.mkdir(parents=True)
+    file.write_text(MINE)
+    wiring.connect(HOOKED, Consent.NONE)
+    assert "Worktree" not in file.read_text()
+    wiring.connect(replace(HOOKED, worktrees=WorktreeMaker.ROOTSD), Consent.NONE)
+    assert all(f'"Worktree{verb}": [' in file.read_text() for verb in ("Create", "Remove"))
+    assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
+    client_home.record.save("claude-code", str(file), None)
+    assert wiring.wish_again(WISH).worktrees is WorktreeMaker.ROOTSD
+    wiring.connect(wiring.wish_again(WISH), Consent.NONE)
+    wiring.take_back(None)
+    assert file.read_text() == MINE
 
 
 def test_a_client_without_strict_hooks_gets_a_plain_one(client_home: ClientHome) -> None:

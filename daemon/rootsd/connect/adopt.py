@@ -12,8 +12,16 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rootsd import agents
 from rootsd.agents.forms.client import ENTRY_NAME, EntryForm, HookFile, ToolFile
-from rootsd.connect.base import STRICT, HookUse, McpClient, hook_items, possible_use
+from rootsd.connect.base import (
+    STRICT,
+    HookUse,
+    McpClient,
+    WorktreeMaker,
+    hook_items,
+    possible_use,
+)
 from rootsd.connect.edits import (
     AddedAgents,
     AddedEntry,
@@ -64,7 +72,7 @@ def adopted_items(text: str, keys: Keys, items: tuple[Any, ...]) -> list[Change]
 def adopted_hooks(client: str, text: str, hook: HookFile) -> list[Change]:
     """Return the hooks that run `rootsd hook CLIENT`, in JSON. Raises NotEditable."""
     found: list[Change] = []
-    for keys in hook_items(client, hook, HookUse.YES, ()):
+    for keys in hook_items(client, hook, HookUse.YES, (), WorktreeMaker.ROOTSD):
         there = json_spans.contents(text, keys, is_mapping=False)
         ours = [item for item in there if _is_our_hook(client, hook, keys, item)]
         found += [AppendedItems(keys, tuple(ours), _containers(keys))] if ours else []
@@ -117,6 +125,13 @@ def hook_use(changes: Iterable[Change]) -> HookUse:
     return HookUse.YES if commands else HookUse.NO
 
 
+def worktree_maker(changes: Iterable[Change]) -> WorktreeMaker:
+    """Return who makes the worktrees of a client with these changes."""
+    ours = (change.keys[-1] for change in changes if isinstance(change, AppendedItems))
+    made = {event for agent in agents.files_with("hook") for event in agent.hook().worktrees}
+    return WorktreeMaker.CLIENT if made.isdisjoint(ours) else WorktreeMaker.ROOTSD
+
+
 def hook_words(command: str) -> list[str]:
     """Return the words of a command that runs `rootsd hook`, or none for another command."""
     words = _shell_words(command)
@@ -140,7 +155,8 @@ def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:
         if hook_words(command)[1:3] != [HOOK, client]:
             continue
         uses = (use for use in HookUse if possible_use(hook, use) is use)
-        if any(item in hook_items(client, hook, use, plain).get(keys, ()) for use in uses):
+        maker = WorktreeMaker.ROOTSD
+        if any(item in hook_items(client, hook, use, plain, maker).get(keys, ()) for use in uses):
             return True
     return False
 

@@ -26,6 +26,8 @@ from rootsd.settings.formats import Keys
 
 STRICT = "--strict"
 _MOVE_TIMEOUT_S = 5
+_WORKTREE_TIMEOUT_S = 600
+"""How long a client waits for a worktree. A large checkout takes minutes."""
 
 
 class ClientEnvironment(Struct, frozen=True):
@@ -108,6 +110,13 @@ class HookUse(Enum):
     STRICT = "strict"
 
 
+class WorktreeMaker(Enum):
+    """Who makes the worktrees of a client with our hook, and deletes them."""
+
+    CLIENT = "client"
+    ROOTSD = "rootsd"
+
+
 def possible_use(hook: HookFile, use: HookUse) -> HookUse:
     """Return `use`, or YES if the client has no strict hooks."""
     return HookUse.YES if use is HookUse.STRICT and hook.strict is None else use
@@ -121,7 +130,11 @@ def hook_entry(hook: HookFile, use: HookUse, command: str) -> dict[str, Any]:
 
 
 def hook_items(
-    client: str, hook: HookFile, use: HookUse, words: Sequence[str]
+    client: str,
+    hook: HookFile,
+    use: HookUse,
+    words: Sequence[str],
+    maker: WorktreeMaker = WorktreeMaker.CLIENT,
 ) -> dict[Keys, list[dict[str, Any]]]:
     """Return our entries that run `words`, by the keys of the array that gets them."""
     agent = agents.named(client, "hook")
@@ -135,6 +148,9 @@ def hook_items(
     for event, tools in dialect.moves.items():
         told = _with_command(nested_hook(_MOVE_TIMEOUT_S, tools), shlex.join(words))
         items.setdefault(("hooks", event), []).append(told)
+    for event in dialect.worktrees if maker is WorktreeMaker.ROOTSD else ():
+        made = _with_command(nested_hook(_WORKTREE_TIMEOUT_S, ""), shlex.join(words))
+        items["hooks", event] = [made]
     return items
 
 

@@ -24,8 +24,9 @@ from rootsd.connect.adopt import (
     adopted_items,
     hook_use,
     hook_words,
+    worktree_maker,
 )
-from rootsd.connect.base import ClientEnvironment, HookUse, McpClient, members
+from rootsd.connect.base import ClientEnvironment, HookUse, McpClient, WorktreeMaker, members
 from rootsd.connect.edits import (
     BESIDE,
     AddedEntry,
@@ -94,6 +95,7 @@ class Wiring(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
     hook: HookUse = HookUse.NO
     agents: Mapping[str, AgentCommand] = field(default_factory=dict)
+    worktrees: WorktreeMaker = WorktreeMaker.CLIENT
 
 
 class WiringState(Struct, frozen=True):
@@ -146,8 +148,9 @@ class ClientFiles:
         agents = relayed_agents(self._client, texts.get(self.settings, "{}"))
         if agents and not self._client.facts.keys:
             wired = Wired.YES
-        tools, hook = self._tools(entries, changed), self._hook(changed)
-        ours = Wiring(rootsd, tools, wraps_in(changes), variables, hook, agents)
+        tools, hooks = self._tools(entries, changed), self._hooks(changed)
+        hook, maker = hook_use(hooks), worktree_maker(hooks)
+        ours = Wiring(rootsd, tools, wraps_in(changes), variables, hook, agents, maker)
         servers = tuple(self._servers(texts.get(self.settings, ""), every))
         return WiringState(wired, ours, servers)
 
@@ -322,10 +325,10 @@ class ClientFiles:
             is_allowed = isinstance(entry, dict) and tools.members.items() <= entry.items()
         return ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
 
-    def _hook(self, known: Mapping[str, ChangedFile]) -> HookUse:
-        """Return whether we installed our hook."""
+    def _hooks(self, known: Mapping[str, ChangedFile]) -> Sequence[Change]:
+        """Return our changes in the file of the client's hooks."""
         hook = self._client.facts.hook
-        return hook_use(self._changes_in(hook.place, known)) if hook else HookUse.NO
+        return self._changes_in(hook.place, known) if hook else ()
 
     def _changes_in(
         self, place: SettingsPlace, known: Mapping[str, ChangedFile]

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.agents.forms.client import ClientLock, ToolFile
-from rootsd.connect.adopt import hook_use
-from rootsd.connect.base import ClientHome, HookUse, hook_items, possible_use
+from rootsd.connect.adopt import hook_use, worktree_maker
+from rootsd.connect.base import ClientHome, HookUse, WorktreeMaker, hook_items, possible_use
 from rootsd.connect.client_files import ClientFiles, ToolAccess, Wiring, wraps_in
 from rootsd.connect.edits import (
     AppendedItems,
@@ -80,7 +80,9 @@ class ClientWiring(ClientFiles):
         uses = (wish.hook, now.ours.hook, there)
         hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
         wraps, agents = {**earlier, **wish.wraps}, {**wish.agents, **now.ours.agents}
-        return replace(wish, tools=tools, hook=hook, wraps=wraps, agents=agents)
+        makers = (wish.worktrees, now.ours.worktrees, worktree_maker(adopted))
+        maker = WorktreeMaker.ROOTSD if WorktreeMaker.ROOTSD in makers else WorktreeMaker.CLIENT
+        return replace(wish, tools=tools, hook=hook, wraps=wraps, agents=agents, worktrees=maker)
 
     def special_reasons(self, wish: Wiring) -> list[str]:
         """Return why a person must accept the change of a file: a symlink, or version control."""
@@ -294,7 +296,8 @@ class ClientWiring(ClientFiles):
             places = [f"{name}={value}" for name, value in wish.variables.items()]
             front = ["env", *places] if places else []
             name = self._client.facts.name
-            items = hook_items(name, hook, use, [*front, wish.rootsd, HOOK, name])
+            words = [*front, wish.rootsd, HOOK, name]
+            items = hook_items(name, hook, use, words, wish.worktrees)
             added = [
                 partial(append_items, keys=keys, items=those) for keys, those in items.items()
             ]

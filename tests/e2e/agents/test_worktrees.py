@@ -41,6 +41,18 @@ class InWorktree:
         return self._program.environment(model)
 
 
+class MadeByRootsd(ClaudeCode):
+    """Claude Code whose worktrees rootsd makes and deletes."""
+
+    def __init__(self, world: AgentWorld) -> None:
+        self._world = world
+
+    def configure(self, home: Path, servers: Servers, model: str) -> None:
+        """Write the settings, and connect the client as a person does."""
+        super().configure(home, servers, model)
+        self._world.rootsd("connect", "claude-code", "--hook", "--make-worktrees")
+
+
 IN_CLAUDE = ".claude/worktrees"
 IN_CODEX = ".codex/worktrees"
 IN_CLINE = ".cline/worktrees"
@@ -128,3 +140,25 @@ def test_a_worktree_made_in_a_session_is_a_root_until_the_agent_leaves_it(tmp_pa
     assert [MARK in line for line in model.results[1].splitlines() if f"{tree} " in line] == [True]
     assert str(tree) not in model.results[3]
     assert [MARK in line for line in model.results[3].splitlines() if f"{api} " in line] == [True]
+
+
+def test_claude_code_takes_its_worktrees_from_rootsd_and_its_refusals(tmp_path: Path) -> None:
+    """Claude Code itself would take over a branch that is in use."""
+    with AgentWorld(tmp_path, ["api"]) as world:
+        api = world.parent / "api"
+        tree = api / IN_CLAUDE / "fix"
+        commit(api)
+        subprocess.run(["git", "-C", api, "switch", "-qc", "worktree-taken"], check=True)
+        world.rootsd("approve", "api")
+        script = [
+            Call("EnterWorktree", {"name": "taken"}),
+            Call("EnterWorktree", {"name": tree.name}),
+            Call("list_roots", before=lambda: wait_for(world, api, tree)),
+            Call("ExitWorktree", {"action": "remove", "discard_changes": True}),
+            Call("list_roots", before=lambda: wait_for(world, api)),
+        ]
+        model = world.play(MadeByRootsd(world), script, {"rootsd": world.bridge()}, api)
+        assert not tree.exists()
+    assert "rootsd: git worktree failed" in model.results[0]
+    assert str(tree) in model.results[2]
+    assert str(tree) not in model.results[4]

@@ -22,6 +22,7 @@ class HookDialect:
     * `patchers`: tools whose input is a patch with paths in it, and the key of the patch.
     * `asks`: the decision with which it asks the person, if it has one.
     * `moves`: the events that say where the agent works, each with a pattern of tools, or "".
+    * `worktrees`: the events with which it asks to make a worktree, and to delete one.
     * `can_be_strict`: whether the agent can refuse calls whose hook fails.
     """
 
@@ -39,6 +40,7 @@ class HookDialect:
         patchers: Mapping[str, str] | None = None,
         asks: str = "",
         moves: Mapping[str, str] | None = None,
+        worktrees: tuple[str, ...] = (),
         can_be_strict: bool = False,
     ) -> None:
         self.events = events
@@ -52,6 +54,7 @@ class HookDialect:
         self.patchers = patchers or {}
         self.asks = asks
         self.moves = moves or {}
+        self.worktrees = worktrees
         self.can_be_strict = can_be_strict
 
     def opens_files(self, tool: str) -> bool:

@@ -78,6 +78,7 @@ def hook() -> forms.hook.HookDialect:
         searchers={"Grep": "glob", "Glob": "pattern", "LS": ""},
         asks="ask",
         moves={"PreToolUse": "mcp__.*", "DirectoryAdded": ""},
+        worktrees=("WorktreeCreate", "WorktreeRemove"),
         can_be_strict=True,
     )
 

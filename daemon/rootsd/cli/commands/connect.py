@@ -28,7 +28,7 @@ from rootsd.cli.text.phrases import shorten_home
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import confines_by_default
-from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
+from rootsd.connect.base import ClientEnvironment, HookUse, McpClient, WorktreeMaker
 from rootsd.connect.client_files import ToolAccess, Wiring
 from rootsd.connect.named_paths import ReachableFiles
 from rootsd.connect.registry import all_clients
@@ -114,6 +114,11 @@ def _print_lua(context: click.Context, _: click.Parameter, plugin: str | None) -
     help="with --hook: have the client refuse a call if the hook fails or no daemon answers",
 )
 @click.option(
+    "--make-worktrees",
+    is_flag=True,
+    help="with --hook: have rootsd make and delete Claude Code's worktrees, in the same places",
+)
+@click.option(
     "--confine",
     multiple=True,
     metavar="AGENT",
@@ -151,6 +156,7 @@ def command(  # noqa: PLR0913 - one for each flag
     sync_access: bool,
     hook: bool,
     strict: bool,
+    make_worktrees: bool,
     confine: tuple[str, ...],
     allow_tools: bool,
     yes: bool,
@@ -162,8 +168,7 @@ def command(  # noqa: PLR0913 - one for each flag
     Without CLIENT, connect asks about each client that it finds. rootsd clients --all lists all
     names. This tells the client about your roots; it does not limit the client's own tools, but
     --confine, --hook, and --sync-access do. The edit keeps comments, order, and layout, and
-    `rootsd disconnect` takes it back. If rootsd cannot edit a file safely, connect prints the
-    lines to paste.
+    `rootsd disconnect` takes it back. If no edit is safe, connect prints the lines to paste.
 
     --wrap puts `rootsd run` in front of the client's other servers, so that they follow your
     decisions, too. connect starts each server once to try it, first behind the wall, then without.
@@ -182,12 +187,12 @@ def command(  # noqa: PLR0913 - one for each flag
     """
     shown = _typed_paths(paths)
     _check_wrap(shown, wrap=wrap, no_confine=no_confine)
-    use = _hook_use(hook=hook, strict=strict)
+    use, maker = _hook_use(hook=hook, strict=strict, make_worktrees=make_worktrees)
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     programs = [program_of(each) for each in dict.fromkeys(confine)]
     is_only_shell = bool(programs and not clients and not everything)
     chosen = [] if is_only_shell else _chosen(questions, clients, everything=everything)
-    asked = _wiring(use, allow_tools=allow_tools)
+    asked = _wiring(use, maker, allow_tools=allow_tools)
     if not dry_run:
         _announce(invocation, chosen, programs, asked.tools)
     trials = _trials(invocation, questions, shown, no_confine=no_confine) if wrap else None
@@ -202,10 +207,12 @@ def command(  # noqa: PLR0913 - one for each flag
     return print_report(invocation, connector.report, dry_run=dry_run)
 
 
-def _hook_use(*, hook: bool, strict: bool) -> HookUse:
-    if strict and not hook:
-        raise click.UsageError("--strict needs --hook")
-    return HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
+def _hook_use(*, hook: bool, strict: bool, make_worktrees: bool) -> tuple[HookUse, WorktreeMaker]:
+    if (strict or make_worktrees) and not hook:
+        flag = "--strict" if strict else "--make-worktrees"
+        raise click.UsageError(f"{flag} needs --hook")
+    use = HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO
+    return use, WorktreeMaker.ROOTSD if make_worktrees else WorktreeMaker.CLIENT
 
 
 def _trials(
@@ -217,9 +224,10 @@ def _trials(
     return ServerTrials(questions, environment, wall, _reachable(invocation, environment), shown)
 
 
-def _wiring(use: HookUse, *, allow_tools: bool) -> Wiring:
+def _wiring(use: HookUse, maker: WorktreeMaker, *, allow_tools: bool) -> Wiring:
     tools = ToolAccess.ALLOW if allow_tools else ToolAccess.ASK
-    return Wiring(str(installed_command()), tools, variables=place_variables(), hook=use)
+    rootsd, places = str(installed_command()), place_variables()
+    return Wiring(rootsd, tools, variables=places, hook=use, worktrees=maker)
 
 
 def _announce(
