@@ -18,12 +18,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
-from bench.measuring import table
+from bench.measuring import interleaved, run_quietly, table
 from bench.running import Daemon, daemon
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
@@ -197,6 +198,48 @@ def _parts(home: Path, rounds: int, roots: str) -> list[tuple[str, str, str]]:
             )
             times.setdefault(f"{what} the program to the end", []).append(ended - started)
     return [_row(*each) for each in times.items()]
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_start_and_the_memory_of_a_wall_with_one_root(
+    tmp_path: Path, home: Path, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
+    root = _root(tmp_path / "root")
+    folder = Path(os.fsdecode(root.path))
+    wall = [str(Path(sys.executable).with_name("rootsd")), "confine", "--quiet", "--all", "--"]
+    commands = {
+        "empty Python": [sys.executable, "-c", "pass"],
+        "bubblewrap": [*_bubblewrap(folder), "true"],
+        "wall": [*wall, "true"],
+    }
+    with RootsPublisher(tmp_path / "rootsd") as publisher:
+        publisher.publish(root)
+        costs = interleaved(
+            {name: partial(run_quietly, words) for name, words in commands.items()},
+            sizes.pick(test=20, check=40, soak=200),
+        )
+        memory_mb = _private_memory([*wall, "cat"], folder)
+    start_ms = costs.pop("wall").wall_ms
+    rows = [(f"start, in times of {name}", start_ms / it.wall_ms) for name, it in costs.items()]
+    rows = [("start, ms", start_ms), *rows, ("private memory without the program, MB", memory_mb)]
+    table("rootsd confine -- true", ("what", "median"), rows)
+
+
+def _private_memory(wall: Sequence[str], folder: Path) -> float:
+    """Return the megabytes that the processes of a wall around `cat` share with no other."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(wall, stdin=pipe, stdout=pipe, cwd=folder, bufsize=0) as front:
+        assert front.stdin is not None
+        assert front.stdout is not None
+        front.stdin.write(b"begun")
+        front.stdout.read(1)
+        of_it = psutil.Process(front.pid)
+        processes = [it for it in (of_it, *of_it.children(recursive=True)) if it.name() != "cat"]
+        held = sum(it.memory_full_info().uss for it in processes)
+        front.stdin.close()
+    return held / 1e6
 
 
 @pytest.mark.needs("npm", "bubblewrap", "gcc", "make")

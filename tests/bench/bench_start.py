@@ -1,7 +1,7 @@
 """The time from the start until everything is watched, with all checks, and the number of watches.
 
-Compared with watchdog (recursive, with a filter), watchfiles, and watchman; a restart from the
-saved snapshot compared with fd; and how soon the daemon answers while it scans.
+Compared with watchdog (recursive, with a filter), watchfiles, watchman, and libraries of Node; a
+restart from the saved snapshot compared with fd; and how soon the daemon answers while it scans.
 
 Run: make bench ARGS='-k bench_start'
 """
@@ -34,7 +34,14 @@ from bench.measuring import (
     times,
     watches,
 )
-from bench.peers import bearable, has_watchman, library_peer, watchman
+from bench.peers import (
+    NODE_LIBRARIES,
+    bearable,
+    has_watchman,
+    library_peer,
+    node_version,
+    watchman,
+)
 from bench.running import await_state, daemon, start
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import Parent
@@ -147,8 +154,9 @@ def test_start_to_watching(tmp_path: Path, sizes: Sizes) -> None:
         PROCESS: partial(process, forest, again=False),
         RESTARTED: partial(process, forest, again=True),
     }
-    for name in ("watchdog", "watchfiles"):
-        version = package_version(name)
+    versions = {name: package_version(name) for name in ("watchdog", "watchfiles")}
+    versions |= {name: node_version(name) for name in NODE_LIBRARIES}
+    for name, version in versions.items():
         if version is not None:
             contestants[f"{name} {version}, recursive"] = partial(library, name, forest)
     if has_watchman():

@@ -1,4 +1,7 @@
-"""Other watchers, each in its own process: watchdog, watchfiles, and watchman.
+"""Other watchers, each in its own process: watchdog, watchfiles, watchman, and those of Node.
+
+The libraries of Node take part if they are installed, as the newest ones are by
+`npm install --prefix build/bench @parcel/watcher chokidar`.
 
 `python tests/bench/peers.py watchdog|watchfiles FOLDER` watches FOLDER and everything below it,
 prints `ready SECONDS` once it does, and drops its events as cheaply as its library allows. It ends
@@ -22,6 +25,8 @@ from threading import Event, Thread
 from typing import Any
 
 HANG_GUARD_S = 300
+NODE_LIBRARIES = ("@parcel/watcher", "chokidar")
+_NODE_MODULES = Path(__file__).parent.parent.parent / "build" / "bench" / "node_modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,21 @@ def _say_ready(begin: float) -> None:
     print(f"ready {time.perf_counter() - begin}", flush=True)
 
 
+def node_version(name: str) -> str | None:
+    """The version of a library of Node; None where it is not installed."""
+    about = _NODE_MODULES / name / "package.json"
+    return str(json.loads(about.read_text())["version"]) if about.exists() else None
+
+
 @contextmanager
 def library_peer(name: str, folder: Path) -> Iterator[Peer]:
-    """watchdog or watchfiles on `folder`, in a process of its own."""
+    """A library of Python or of Node on `folder`, in a process of its own."""
+    python = [sys.executable, __file__]
+    node = ["node", str(Path(__file__).with_name("watch.cjs"))]
     process = subprocess.Popen(
-        [sys.executable, __file__, name, str(folder)],
+        [*(node if name in NODE_LIBRARIES else python), name, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "NODE_PATH": str(_NODE_MODULES)},
     )  # fmt: skip
     with process:
         assert process.stdin is not None
