@@ -1,5 +1,6 @@
 """`rootsd ui` with 5,000 projects: its start, the way of a command of another terminal to the
-screen, its memory, and its idle CPU. And the lists that it could be made of.
+screen, its memory, and its idle CPU. Also the first question of `rootsd review`, and the lists
+that the screen could be made of.
 
 Run: make bench ARGS='-k bench_ui'
 """
@@ -41,14 +42,14 @@ DOWN = b"\x1b[B"
 
 
 class Terminal:
-    """A terminal with `rootsd ui` on it, and everything that it has drawn."""
+    """A terminal with a Python program on it, and everything that it has drawn."""
 
-    def __init__(self) -> None:
+    def __init__(self, *words: str) -> None:
         self.fd, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, SIZE)
         self.begun = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rootsd", "ui"],
+            [sys.executable, *words],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             env={**os.environ, "TERM": "xterm-256color"},
         )  # fmt: skip
@@ -77,9 +78,9 @@ class Terminal:
 
 
 @contextmanager
-def screen() -> Iterator[Terminal]:
-    """Run the screen. At the end, quit it."""
-    terminal = Terminal()
+def screen(*words: str) -> Iterator[Terminal]:
+    """Run the screen, or another command that ends at `q`."""
+    terminal = Terminal("-m", "rootsd", *(words or ("ui",)))
     try:
         yield terminal
     finally:
@@ -96,6 +97,7 @@ def test_the_screen(tmp_path: Path, sizes: Sizes) -> None:
     src = make_repositories(tmp_path / "src")
     with daemon(src) as running:
         starts = [start() for _ in range(rounds)]
+        turns = [(first_question(), empty_python()) for _ in range(rounds)]
         with screen() as terminal:
             terminal.wait_for(f"Pending {PROJECTS:,}")
             settle(terminal.process.pid)
@@ -111,6 +113,8 @@ def test_the_screen(tmp_path: Path, sizes: Sizes) -> None:
         (
             ("start to the first list", *shares([first for first, _ in starts])),
             ("start to all projects", *shares([whole for _, whole in starts])),
+            ("review, start to the first question", *shares([asked for asked, _ in turns])),
+            ("python -c pass, in turns with review", *shares([none for _, none in turns])),
             ("command given to effect drawn", *shares([drawn for drawn, _ in delays])),
             ("of that, to the answer of the daemon", *shares([said for _, said in delays])),
             ("CPU of one line down", spent, "", ""),
@@ -134,6 +138,19 @@ def start() -> tuple[float, float]:
     with screen() as terminal:
         first = terminal.wait_for("Pending [1-9]") - terminal.begun
         return first, terminal.wait_for(f"Pending {PROJECTS:,}") - terminal.begun
+
+
+def first_question() -> float:
+    """Return the seconds from the start of a review to its first question."""
+    with screen("review") as terminal:
+        return terminal.wait_for(r"publish p\d+\? ") - terminal.begun
+
+
+def empty_python() -> float:
+    """Return the seconds that Python takes to run nothing."""
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - begun
 
 
 def delay(running: Daemon, terminal: Terminal, src: Path, number: int) -> tuple[float, float]:
