@@ -16,6 +16,7 @@ from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel import new_worktrees
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.worktree_front import path_inside
+from support.folder_identity import identity_of
 from support.polling import until
 from support.repositories import git, git_output, make_repository
 from support.wall_world import WallWorld
@@ -87,22 +88,116 @@ def test_git_makes_a_worktree_beside_its_checkout_that_works_once_it_is_a_root(
     assert git_output("log", "--format=%s", "-1", "y", cwd=world.main) == "x"
 
 
-def test_git_leaves_a_root_as_it_is_and_removes_other_worktrees(world: World) -> None:
-    tree = world.src / "main-x"
-    git("worktree", "add", tree, cwd=world.main)
-    before = sorted(tree.rglob("*"))
-    with world.wall(world.main, tree) as wall:
+def approved(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
+    """Return a root as the daemon sends it."""
+    return root_at(path, access)._replace(identity=identity_of(path))
+
+
+def beside_main(world: World, name: str) -> Path:
+    """Add a worktree with ignored files that programs inside cannot remove."""
+    tree = world.src / name
+    git("worktree", "add", "-b", name, tree, cwd=world.main)
+    (world.main / ".git" / "info" / "exclude").write_text(".envrc\n.vscode\nbuilt\n")
+    for file in (".envrc", ".vscode/tasks.json", "built/deep/file"):
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).write_text(file)
+    (tree / "built" / "link").symlink_to(world.main)
+    return tree
+
+
+@pytest.mark.parametrize(("start", "name"), [("main", "main-x"), ("main-x/built", "../../main-x")])
+def test_git_removes_a_worktree_that_is_a_root_and_can_make_it_again(
+    world: World, start: str, name: str
+) -> None:
+    tree, other = beside_main(world, "main-x"), beside_main(world, "main-y")
+    with world.wall(approved(world.main), approved(tree), approved(other)) as wall:
         world.start(
-            wall,
-            "git worktree remove --force ../main-x; echo $?;"
-            " git worktree add -q -b x .x; git worktree remove .x && echo removed; ls .x",
+            wall, f"cd ../{start} && git worktree remove {name} && cd {other} && git worktree list"
         )
-        said = world.wait(wall)
-    refused, *removed = said.splitlines()
-    assert refused == f"rootsd: {tree} is a root here; remove it outside"
-    assert removed[:2] == ["128", "removed"]
-    assert sorted(tree.rglob("*")) == before
-    git("worktree", "remove", tree, cwd=world.main)
+        assert [line.split()[-1] for line in world.wait(wall).splitlines()] == [
+            "[main]",
+            "[main-y]",
+        ]
+        assert world.beside() == {"main", "main-y"}
+        world.start(wall, "git worktree add -q ../main-x main-x && echo made")
+        until((tree / "d0" / "f0").exists)
+        wall.order(OrderKind.ADD, approved(tree))
+        assert world.wait(wall) == "made\n"
+        assert wall.error_of(f"append('{tree}/.git')") == "EROFS"
+    assert not (tree / "built").exists()
+    assert (other / ".envrc").exists()
+    assert (world.main / "d0" / "f0").exists()  # a link in the worktree leads to this checkout
+
+
+def test_git_refuses_what_it_refuses_outside(world: World) -> None:
+    tree = beside_main(world, "main-x")
+    steps = [
+        ("../main-x", "use --force to delete it"),
+        ("-f ../main-x", "cannot remove a locked working tree"),
+        ("-f ../main-x ../main", "usage:"),
+        ("-f ../main", "is a main working tree"),
+    ]
+    with world.wall(approved(world.main), approved(tree)) as wall:
+        world.start(wall, f"touch {tree}/new && git worktree remove {steps[0][0]}")
+        assert steps[0][1] in world.wait(wall)
+        git("worktree", "lock", tree, cwd=world.main)
+        for words, why in steps[1:]:
+            world.start(wall, f"git worktree remove {words}")
+            assert why in world.wait(wall)
+    assert (tree / "built" / "deep" / "file").exists()
+    assert "main-x" in git_output("worktree", "list", cwd=world.main)
+
+
+def test_git_removes_no_worktree_whose_checkout_is_not_a_writable_root(world: World) -> None:
+    tree = beside_main(world, "main-x")
+    inner = make_repository(tree / "built" / "inner")
+    for roots in (
+        [approved(world.main, Access.READ), approved(tree)],
+        [approved(world.main), approved(tree, Access.READ)],
+        [approved(world.main), approved(tree), approved(inner, Access.READ)],
+        [approved(world.main), root_at(tree)],
+    ):
+        with world.wall(*roots) as wall:
+            world.start(wall, "git worktree remove --force ../main-x; echo $?")
+            refused, status = world.wait(wall).splitlines()
+        assert refused.startswith(f"rootsd: {tree} is a root here: ")
+        assert refused.endswith(f"; outside: git -C {world.main} worktree remove {tree}")
+        assert status == "128"
+        assert (tree / "built" / "deep" / "file").exists()
+
+
+def test_a_program_that_fakes_the_removal_gains_nothing(world: World) -> None:
+    tree, other = beside_main(world, "main-x"), beside_main(world, "main-y")
+    record = world.main / ".git" / "worktrees" / "main-x"
+    with world.wall(approved(world.main), approved(tree), approved(other)) as wall:
+
+        def remove(path: Path | str) -> str:
+            return ask(wall, f"remove {path}")
+
+        assert "d0 is still there" in remove(tree)
+        assert wall.error_of(f"append('{tree}/.git')") == "EROFS"  # it is a root again
+        wall.run(f"subprocess.run(['rm', '-rf', '{tree}/built', '{tree}/d0'], check=True)")
+        wall.run(f"os.symlink('{world.home}', '{tree}/link')")
+        assert "link is still there" in remove(tree)
+        for path in (world.main, world.src, f"{tree}/", f"{world.src}/./main-x", record, "", "/"):
+            assert "is a root here" in remove(path)
+        # It cannot make the record that of another worktree.
+        assert wall.error_of(f"open('{record}/gitdir', 'w')") == "EROFS"
+        assert wall.error_of(f"os.rename('{record}', '{record}2')") == "EBUSY"
+        # Git outside has given it a new record, or somebody has replaced it.
+        old = tree.rename(world.src / "old")
+        tree.mkdir()
+        (tree / ".git").write_text(f"gitdir: {record}\n")
+        assert "another folder is there now" in remove(tree)
+        (tree / ".git").unlink()
+        tree.rmdir()
+        old.rename(tree)
+        (tree / ".git").rename(tree / ".other")
+        assert remove(tree) != "done"
+        (tree / ".other").rename(tree / ".git")
+        assert (tree / ".envrc").exists()
+    git("worktree", "remove", "--force", tree, cwd=world.main)
+    assert (other / "built" / "deep" / "file").exists()
 
 
 def test_without_the_option_git_fails_and_there_is_nothing_to_ask(world: World) -> None:

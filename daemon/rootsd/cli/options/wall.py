@@ -18,7 +18,7 @@ _SWITCHES = {
     "--gpg": "let the program sign and decrypt with your keys",
     "--gh": "let the program use your token of gh",
     "--docker": "let the program use docker, which opens the whole machine",
-    "--worktrees": "let `git worktree add` make folders such as api-2 beside a checkout api",
+    "--worktrees": "let git add and remove worktrees beside a checkout: api-2 beside api",
     "--nested": "let the program make a sandbox of its own; this weakens the wall",
     "--protect": "make tracked files that tools run read-only, too; git switch cannot update them",
     "--no-protect": "let the program change git hooks and settings that run outside",

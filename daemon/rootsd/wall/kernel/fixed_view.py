@@ -119,6 +119,9 @@ class FixedView:
         """Raise OSError: the rules of a running program are fixed."""
         raise OSError(errno.EOPNOTSUPP, "with --static, programs see no new files")
 
+    def worktree_at(self, path: bytes) -> None:
+        """Return None: no root can be taken away for `git worktree remove`."""
+
     def withdraw(self) -> None:
         """Do nothing: rights cannot be taken from a running program."""
 

@@ -35,6 +35,7 @@ from rootsd.wall.kernel.points import RevokeFailed
 from rootsd.wall.kernel.supervision import Layer
 from rootsd.wall.kernel.tree import SharedTree
 from rootsd.wall.kernel.warden import TREE, WardenSettings
+from rootsd.wall.kernel.worktree_removal import ShownWorktree
 from rootsd.wall.system_calls import interval_timer
 from rootsd.wall.view.denied_base import DeniedBase
 
@@ -165,6 +166,10 @@ class MountedView:
         self._tree.base.give(path, copy)
         self._given += (ViewEntry(path, ViewEntryKind.READ, "rootsd give"),)
         self._base = DeniedBase((*self._settings.entries, *self._given))
+
+    def worktree_at(self, path: bytes) -> ShownWorktree | None:
+        """Return the root at `path` as a worktree of a repository that is shown, too."""
+        return self._tree.worktree_at(path)
 
     def withdraw(self) -> None:
         """Unmount all roots, outermost first."""

@@ -1,4 +1,4 @@
-"""Make folders beside checkouts for `git worktree add ../NAME` inside, if the person allows it.
+"""Serve `git worktree add ../NAME` and `remove ../NAME` inside, if the person allows it.
 
 Programs cannot write beside a root. So the `git` in front of theirs asks the warden (see
 `session.worktree_inside`), which makes an empty folder there and shows it, writable. Git takes an
@@ -10,6 +10,9 @@ reported, since nobody has looked at what programs made there.
 A request reaches no folder that exists, and no name that programs outside look for, such as
 `node_modules` or `bin`: the name must be new, and start with that of a checkout beside it, which
 programs see as a writable root.
+
+To remove a worktree, git asks twice: before it empties the folder, and then for the rest; see
+`worktree_removal`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import re
 import select
 import socket
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -30,11 +33,14 @@ from rootsd.core.paths import contains, text_of
 from rootsd.disk.git_pointer import GIT
 from rootsd.net.unix_socket import listen_for_requests
 from rootsd.wall.kernel.root_folder import identity_of
+from rootsd.wall.kernel.worktree_removal import Refused
 from rootsd.wall.system_calls import closing, open_path
 
 SOCKET = b"/worktrees"
 """The name of the socket in the folder of the wall."""
 MADE, DONE = b"made", b"done"
+MAY_REMOVE, REMOVE = b"may remove ", b"remove "
+"""Requests that a path follows. The answer to both is DONE, or why not."""
 _MAX_CLIENTS, _MAX_MADE = 8, 32
 _MAX_REQUEST = 4096
 _TIMEOUT_S = 10.0
@@ -50,10 +56,6 @@ class _Made(NamedTuple):
     until: float
 
 
-class Refused(Exception):
-    """The folder is not made. The message says why."""
-
-
 class NewWorktrees:
     """The folders that programs have asked for. `folder` is the private one of the wall."""
 
@@ -63,6 +65,7 @@ class NewWorktrees:
         self._clients: dict[int, socket.socket] = {}
         self._paths: dict[int, bytes] = {}  # by client
         self._finished: set[int] = set()  # the clients whose git has ended
+        self._removals: list[tuple[int, bytes]] = []  # requests of clients
         self._made: dict[bytes, _Made] = {}
         self._count = 0
 
@@ -104,6 +107,9 @@ class NewWorktrees:
             if made is not None and data == DONE:
                 self._finished.add(fd)
                 continue
+            if made is None and data.startswith((MAY_REMOVE, REMOVE)):
+                self._removals.append((fd, data))
+                continue
             if made is not None or not data:
                 self._forget(fd)
                 continue
@@ -116,6 +122,25 @@ class NewWorktrees:
                 self._paths[fd] = data
                 asking.append(fd)
         return asking
+
+    def serve_removals(
+        self, check: Callable[[bytes], object], remove: Callable[[bytes], object]
+    ) -> None:
+        """Answer the clients that want to remove a worktree. The functions take its path.
+
+        They raise Refused or OSError.
+        """
+        for fd, data in self._removals:
+            is_check = data.startswith(MAY_REMOVE)
+            path = data.removeprefix(MAY_REMOVE if is_check else REMOVE)
+            answer = DONE
+            try:
+                (check if is_check else remove)(path)
+            except (Refused, OSError) as error:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                answer = f"{text_of(path)} is a root here: {why}".encode("utf-8", "replace")
+            self._send(fd, answer)
+        self._removals.clear()
 
     def shown(self, asking: Iterable[int], shown: Container[bytes]) -> None:
         """Answer the clients, now that programs see their folders."""

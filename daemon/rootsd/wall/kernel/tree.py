@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from rootsd.core.access import Access
@@ -23,7 +24,7 @@ from rootsd.core.mount_plan import DesiredMount, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.wall import ProtectionPolicy
 from rootsd.wall.git.directories import WORKTREES, git_directory_of
-from rootsd.wall.git.entries import NodeKind, kind_below
+from rootsd.wall.git.entries import NodeKind, folders_above, kind_below
 from rootsd.wall.git.name_watch import WallWatch
 from rootsd.wall.git.named_files import named_by_git, names_some_in
 from rootsd.wall.git.protected import ProtectedPath, Protection, find_protected
@@ -41,6 +42,7 @@ from rootsd.wall.kernel.root_folder import open_root
 from rootsd.wall.kernel.skeleton import INODES, NO_PRIVILEGES, TMPFS, Mounted, Skeleton
 from rootsd.wall.kernel.stand_ins import StandIns
 from rootsd.wall.kernel.warden import WardenSettings
+from rootsd.wall.kernel.worktree_removal import ShownWorktree
 from rootsd.wall.kernel.worktrees import RootWorktrees
 from rootsd.wall.system_calls import (
     Attribute,
@@ -409,6 +411,33 @@ class SharedTree:
         self._watch(path)
 
     # Worktrees
+
+    def worktree_at(self, path: bytes) -> ShownWorktree | None:
+        """Return the root at `path` as a worktree of a repository that is shown, too."""
+        for above, found in self._worktrees.records.items():
+            if path in found and path != above and {path, above} <= self._shown.keys():
+                shown = self._shown[path]
+                protected = {each.path: each.protection for each in shown.protected}
+                uncover = partial(self._uncover, above, found[path])
+                return ShownWorktree(
+                    shown.mount, self._shown[above].mount, found[path], protected, uncover
+                )
+        return None
+
+    def _uncover(self, path: bytes, folder: bytes) -> None:
+        """Take the covers of a folder in a shown root away, and forget them."""
+        shown = self._shown[path]
+        inside = {each for each in shown.covers if contains(b"/" + folder, b"/" + each)}
+        held = {above for each in inside for above in folders_above(each)}
+        for each in sorted(
+            {folder, *inside, *held.difference(folders_above(folder))}, reverse=True
+        ):
+            covers.release(shown.fd, each)
+        self._shown[path] = shown._replace(
+            protected=tuple(each for each in shown.protected if each.path not in inside),
+            kept=tuple(each for each in shown.kept if each.path not in inside),
+        )
+        self._watch(path)
 
     def place_worktrees(self, roots: Iterable[bytes]) -> None:
         """Look for new worktrees of the repositories in these roots, and place them."""

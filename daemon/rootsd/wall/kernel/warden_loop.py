@@ -23,6 +23,7 @@ from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
+    FolderIdentity,
     RemovalReason,
     RemovedRoot,
     desired_mounts,
@@ -57,6 +58,12 @@ from rootsd.wall.kernel.warden import (
     WardenStarted,
     receive_line,
     send_line,
+)
+from rootsd.wall.kernel.worktree_removal import (
+    Refused,
+    ShownWorktree,
+    check_removable,
+    remove_worktree,
 )
 from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
 from rootsd.wall.view.denied_base import is_denied
@@ -147,6 +154,9 @@ class EnforcedView(Protocol):
 
     def give(self, path: bytes, copy: bytes) -> None:
         """Show `copy`, read-only, at `path`, where programs see nothing. Raises OSError."""
+
+    def worktree_at(self, path: bytes) -> ShownWorktree | None:
+        """Return the root at `path` as a worktree of a repository that is shown, too."""
 
     def withdraw(self) -> None:
         """Take all roots away from programs that are about to end, as far as it can."""
@@ -269,6 +279,8 @@ class _WardenLoop:
         self._feed: WardenFeed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
         self._denied: frozenset[bytes] = frozenset()
+        # The worktrees that git inside has removed: the daemon may still send these.
+        self._removed: set[tuple[bytes, FolderIdentity | None]] = set()
         self._room = DiskRoom(settings.folder, ProgramPause(os.getppid(), self._tell))
         self._wanted: Mapping[bytes, DesiredMount] = {}
         self._incoming = bytearray()
@@ -319,9 +331,7 @@ class _WardenLoop:
             if self._late:
                 self._set_roots([*self._roots.values()], self._denied, {})
             if self._view.watched in ready or self._view.has_news:
-                repaired = self._view.repair()
-                if repaired.failed or repaired.restored or repaired.lost:
-                    self._report(self._state(0, repaired))
+                self._repair()
             self._changes.keep(self._view.carry_over())
         self._flush()
 
@@ -330,12 +340,51 @@ class _WardenLoop:
         asking = worktrees.attend(ready, self._visible_roots(), self._denied)
         self._changes.keep(_unread(worktrees.settle(self._roots)))
         if worktrees.roots != before:
-            self._wanted = self._desired()
-            change = self._view.change(self._wanted, self._denied)
+            change = self._apply()
             if change.lost:
                 self._report(self._state(0, change))
         worktrees.shown(asking, self._view.shown)
         worktrees.tell(self._roots)
+        worktrees.serve_removals(self._removable, self._remove_worktree)
+
+    def _removable(self, path: bytes) -> ShownWorktree:
+        """Return a root that programs may remove as a worktree. Raises Refused."""
+        worktree = self._view.worktree_at(path) if path in self._roots else None
+        if worktree is None:
+            raise Refused("programs do not see its checkout")
+        check_removable(worktree, self._view.shown)
+        return worktree
+
+    def _remove_worktree(self, path: bytes) -> None:
+        """Take a root away, and remove it as a worktree. Raises Refused or OSError.
+
+        After OSError, it stays away: what is left must not be writable without its protection.
+        """
+        worktree = self._removable(path)
+        root = self._roots.pop(path)
+        self._removed.add((path, root.identity))
+        change = self._apply()
+        try:
+            if not change.lost:
+                remove_worktree(worktree)
+        except Refused:
+            self._removed.discard((path, root.identity))
+            self._roots[path] = root
+            change = self._apply()
+            raise
+        finally:
+            self._report(self._state(0, change))
+        self._watch.attend()  # so that git can use the path again
+        self._repair()
+
+    def _apply(self) -> AppliedChange:
+        self._wanted = self._desired()
+        return self._view.change(self._wanted, self._denied)
+
+    def _repair(self) -> None:
+        repaired = self._view.repair()
+        if repaired.failed or repaired.restored or repaired.lost:
+            self._report(self._state(0, repaired))
 
     def build(self, roots: Iterable[ConfinedRoot], denied: frozenset[bytes]) -> WardenReport:
         """Build the view, and return the first state."""
@@ -375,7 +424,10 @@ class _WardenLoop:
         self._late = frozenset()
         match order.kind:
             case OrderKind.SET:
-                self._roots = {root.path: root for root in order.roots}
+                roots = (
+                    each for each in order.roots if (each.path, each.identity) not in self._removed
+                )
+                self._roots = {root.path: root for root in roots}
             case OrderKind.ADD:
                 self._roots.update((root.path, root) for root in order.roots)
             case OrderKind.REMOVE:

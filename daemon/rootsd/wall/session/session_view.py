@@ -261,7 +261,7 @@ def open_parts(
     ):
         yield "this kernel: abstract sockets of other programs (--no-network)"
     if Opening.WORKTREES in options.flags:
-        yield "--worktrees: programs can make folders NAME-... beside a checkout NAME"
+        yield "--worktrees: programs can add and remove worktrees beside a checkout"
     match protection:
         case ProtectionPolicy.NONE:
             yield "--no-protect: files that git, editors, and agents run outside are writable"
