@@ -15,6 +15,7 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.net.unix_socket import address_of
 from rootsd.wall.kernel import new_worktrees
 from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.kernel.worktree_removal import Refused as NotMade
 from rootsd.wall.session.worktree_front import path_inside
 from support.folder_identity import identity_of
 from support.polling import until
@@ -292,7 +293,7 @@ def test_programs_lose_a_folder_that_is_no_root_in_time(
     for path in (full, empty):
         worktrees._make(bytes(path), roots, ())
     (full / "file").touch()
-    with pytest.raises(new_worktrees.Refused, match="at most 2"):
+    with pytest.raises(NotMade, match="at most 2"):
         worktrees._make(bytes(world.src / "main-3"), roots, ())
     assert worktrees.settle(roots) == []
     assert worktrees.roots.keys() == {bytes(full), bytes(empty)}
