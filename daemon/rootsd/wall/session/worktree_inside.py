@@ -67,7 +67,7 @@ def _root_to_remove(words: Sequence[str]) -> tuple[bytes, bytes] | None:
         return None
     at = [*pairwise(words)].index(("worktree", "remove"))
     name, *_ = (os.fsencode(each) for each in words[at + 2 :] if not each.startswith("-"))
-    listing = _output_of("git", *words[:at], "worktree", "list", "--porcelain").split(b"\n\n")
+    listing = _output_of(*words[:at], "worktree", "list", "--porcelain").split(b"\n\n")
     listed = {
         lines[0].partition(b" ")[2]: lines for lines in map(bytes.splitlines, listing) if lines
     }
@@ -89,7 +89,7 @@ def _is_clean(worktree: bytes) -> bool:
     own = {b"GIT_DIR": worktree + b"/.git", b"GIT_WORK_TREE": worktree}
 
     def ask(*words: str) -> bytes:
-        return _output_of("git", *words, cwd=worktree, env={**os.environb, **own})
+        return _output_of("-C", worktree, *words, env={**os.environb, **own})
 
     modules = ask("rev-parse", "--path-format=absolute", "--git-path", "modules").rstrip(b"\n")
     return (
@@ -100,16 +100,18 @@ def _is_clean(worktree: bytes) -> bool:
     )
 
 
-def _output_of(
-    *words: str, cwd: bytes | None = None, env: Mapping[bytes, bytes] | None = None
-) -> bytes:
-    """Return what a command prints, or a question mark if it fails."""
-    import subprocess  # noqa: PLC0415 - slow
-
-    done = subprocess.run(  # noqa: S603 - the caller's own
-        words, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd, env=env
+def _output_of(*words: str | bytes, env: Mapping[bytes, bytes] = os.environb) -> bytes:
+    """Return what git prints, or a question mark if it fails."""
+    read, write = os.pipe()
+    actions = (
+        (os.POSIX_SPAWN_DUP2, write, 1),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     )
-    return b"?" if done.returncode else done.stdout
+    pid = os.posix_spawnp("git", ("git", *words), env, file_actions=actions)
+    os.close(write)
+    with open(read, "rb") as output:
+        said = output.read()
+    return b"?" if os.waitpid(pid, 0)[1] else said
 
 
 def _remove(address: str, worktree: bytes, main: bytes) -> int:
