@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -404,14 +405,14 @@ def called_2026(id_: int, **more: object) -> bytes:
 
 def placed(session: BridgeSession, id_: int, *folders: str) -> tuple[bytes, bytes]:
     """Return what the daemon gets before a call, and the call, once the client was asked."""
-    asked, line = session.ask_place(called_2026(id_), forwarded=True)
+    asked, line = session.ask_place(called_2026(id_), 0.0, forwarded=True)
     assert line == b""
     (question,) = messages(asked.to_client)
     answers = {key: {"roots": [{"uri": f"file://{each}"} for each in folders]}
                for key in question["result"]["inputRequests"]}  # fmt: skip
     state = question["result"]["requestState"]
     again = called_2026(id_ + 1, inputResponses=answers, requestState=state)
-    output, line = session.ask_place(again, forwarded=True)
+    output, line = session.ask_place(again, 0.0, forwarded=True)
     assert output.to_client == b""
     return output.to_daemon, line
 
@@ -425,7 +426,52 @@ def test_the_daemon_learns_where_a_session_works_before_a_call() -> None:
     assert methods(session.connected().to_daemon)[-1] == "rootsd/move", "the next daemon, too"
 
 
+def older_session() -> BridgeSession:
+    """Return the session of a client with roots that speaks MCP 2025-11-25."""
+    session = BridgeSession()
+    say(session, request(0, "initialize", {"capabilities": {"roots": {}}}))
+    say(session, notice("notifications/initialized"))
+    return session
+
+
+def called(session: BridgeSession, line: bytes, now: float = 0.0) -> tuple[BridgeOutput, bytes]:
+    return session.ask_place(line[:-1], now, forwarded=True)
+
+
+def test_each_call_of_an_older_client_waits_for_an_answer_to_a_later_question() -> None:
+    session = older_session()
+    first, second, third = (request(number, "tools/call", {"name": "x"}) for number in (1, 2, 3))
+    asked, line = called(session, first)
+    (question,) = messages(asked.to_client)
+    assert (question["method"], line) == ("roots/list", b"")
+    assert called(session, second) == called(session, third) == (BridgeOutput(), b"")
+    assert called(session, request(4, "ping")) == (BridgeOutput(), request(4, "ping"))
+    assert called(session, notice("notifications/cancelled", {"requestId": 3})) == (
+        BridgeOutput(),
+        b"",
+    )
+    said, line = called(session, reply(question["id"], {"roots": [{"uri": "file:///a%20b"}]}))
+    assert (messages(said.to_daemon)[0]["params"], line) == ({"folders": ["/a b"]}, first)
+    (question,) = messages(said.to_client)
+    said, line = called(session, reply(question["id"], {"roots": [{"uri": "file:///c"}]}))
+    assert (messages(said.to_daemon)[0]["params"], line) == ({"folders": ["/c"]}, second)
+    assert said.to_client == b""
+    assert called(session, reply(question["id"], {"roots": []})) == (BridgeOutput(), b"")
+
+
+def test_a_call_of_an_older_client_that_does_not_answer_gets_an_error() -> None:
+    session = older_session()
+    asked, _ = called(session, request(1, "tools/call", {"name": "x"}))
+    assert session.tick(0.9) == b""
+    assert session.deadline == 1.0
+    (error,) = messages(session.tick(1.0))
+    assert (error["id"], "did not answer" in error["error"]["message"]) == (1, True)
+    late = reply(messages(asked.to_client)[0]["id"], {"roots": [{"uri": "file:///a"}]})
+    assert called(session, late)[1] == b""
+    assert (session.deadline, session.awaits_answers) == (math.inf, True), "of initialize"
+
+
 def test_a_client_without_roots_is_not_asked() -> None:
     session = BridgeSession()
     for line in (request(1, "tools/call", {"name": "x"}), request(2, "ping")):
-        assert session.ask_place(line[:-1], forwarded=True) == (BridgeOutput(), line)
+        assert session.ask_place(line[:-1], 0.0, forwarded=True) == (BridgeOutput(), line)

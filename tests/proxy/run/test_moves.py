@@ -220,6 +220,19 @@ def test_a_subfolder_that_is_not_in_a_root_shows_nothing_behind_a_wall(
         assert {client.call(2, "read", str(each)) for each in closed} == {"refused"}
 
 
+def test_the_workspace_of_a_bridge_moves_with_an_older_client(person: Person) -> None:
+    alpha, beta = person.parent / "alpha", person.parent / "beta"
+    bridge = [sys.executable, "-m", "rootsd", "bridge"]
+    with started(bridge, cwd=alpha, HOME=str(person.home)) as client:
+        client.opened = [alpha]
+        client.shake_hands_with_roots()
+        for number, here in enumerate((alpha, beta, alpha)):
+            client.opened = [here]
+            said = client.call(number, "list_roots", {})["content"][0]["text"]
+            marked = [line for line in said.splitlines() if "in this workspace" in line]
+            assert [str(here) in line for line in marked] == [True], said
+
+
 def test_a_folder_that_a_hook_reports_is_pending_before_any_call(person: Person) -> None:
     gamma = person.parent / "gamma"
     event = {"hook_event_name": "DirectoryAdded", "directory": str(gamma), "cwd": "/"}

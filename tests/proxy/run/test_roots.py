@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.proxy.run import folder_check, roots
+from rootsd.proxy import client_roots
+from rootsd.proxy.client_roots import client_paths, parse_client_roots, path_of_uri
+from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import (
     RootFolder,
     RootsFilter,
     RootsProvider,
-    client_paths,
     make_roots_result,
-    parse_client_roots,
     parse_daemon_roots,
-    path_of_uri,
 )
 
 
@@ -155,6 +154,6 @@ def test_this_test_detects_a_fragment_that_is_cut_off(
     def cut(uri: str) -> tuple[bytes, ...]:
         return client_paths(uri.partition("#")[0])
 
-    monkeypatch.setattr(roots, "client_paths", cut)
+    monkeypatch.setattr(client_roots, "client_paths", cut)
     (tmp_path / "a").mkdir()
     assert the_folder(tmp_path.resolve(), "file://{here}/a#b") == "a"

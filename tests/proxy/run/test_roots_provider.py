@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rootsd.proxy.client_roots import ClientRoots
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
@@ -207,7 +208,7 @@ def test_a_client_that_never_answers_is_asked_again_after_a_change() -> None:
 
 
 def test_this_test_detects_a_question_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RootsProvider, "client_changed", RootsProvider.ask_client)
+    monkeypatch.setattr(ClientRoots, "_ask_at", property(lambda client: client._changed_at))
     with pytest.raises((AssertionError, ValueError)):
         test_many_changes_of_the_client_make_one_question()
 

@@ -99,6 +99,8 @@ class BridgeProxy:
                 self._take_from_daemon()
                 self._send()
                 self._flush()
+        if self._loaded_session and (now := time.monotonic()) >= self._loaded_session.deadline:
+            self._to_client += self._loaded_session.tick(now)
 
     def _ready(self) -> list[tuple[int, int]]:
         interest = []
@@ -139,7 +141,9 @@ class BridgeProxy:
         return len(self._to_client) < _CHUNK and (session is None or not session.is_full)
 
     def _timeout_ms(self) -> float | None:
-        left_s = self._link.retry_at - time.monotonic()
+        session = self._loaded_session
+        due = math.inf if session is None else session.deadline
+        left_s = min(self._link.retry_at, due) - time.monotonic()
         return None if left_s == math.inf else math.ceil(max(left_s, 0.0) * 1000)
 
     def _take_from_client(self, data: bytes) -> None:
@@ -149,7 +153,9 @@ class BridgeProxy:
             self._link.policy.asked(time.monotonic())
             self._link.attend()
         forwarded = self._forwards
-        if _CALL in lines and _CAPABILITIES in lines:
+        session = self._loaded_session
+        asks = session is not None and session.has_client_roots
+        if asks or (_CALL in lines and _CAPABILITIES in lines):
             lines = self._ask_places(lines, forwarded=forwarded)
         elif forwarded:
             self._link.outgoing += lines
@@ -166,7 +172,7 @@ class BridgeProxy:
         """
         going = b""
         for each in lines.split(b"\n")[:-1]:
-            output, line = self._session.ask_place(each, forwarded=forwarded)
+            output, line = self._session.ask_place(each, time.monotonic(), forwarded=forwarded)
             self._to_client += output.to_client
             if forwarded:
                 self._link.outgoing += output.to_daemon + line

@@ -9,10 +9,13 @@ changed, in the form of the protocol version it speaks.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.paths import text_of
 from rootsd.proxy.bridge.batch_answers import BatchAnswers
+from rootsd.proxy.client_roots import ROOTS_LIST, ClientRoots, Folders, parse_client_roots
 from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
 from rootsd.wire import hello, jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
@@ -46,7 +49,8 @@ DAEMON_POLICY = RepeatPolicy(
     max_held=256,
 )  # fmt: skip
 """The requests that each daemon answers safely, even if another daemon had them before."""
-_ROOTS = "roots/list"
+_MAX_HELD = 256
+_TOO_MANY = RootsdError("too many calls wait for the client's roots", "ask again")
 _PLACE = "rootsd-place"
 """The key of the question about the place of the session, and the state that comes back with it.
 The daemon asks no other questions.
@@ -66,6 +70,13 @@ class BridgeOutput(NamedTuple):
     to_daemon: bytes = b""
 
 
+class _HeldCall(NamedTuple):
+    """A call that waits for the answer to a question after question number `after`."""
+
+    after: int
+    line: bytes
+
+
 class BridgeSession:
     """One client's session. Pass it each line of both sides, and each change of the connection."""
 
@@ -83,12 +94,31 @@ class BridgeSession:
         self._has_requested_roots = False
         self._failed_subscriptions: dict[str, None] = {}
         self._changes_due = False
-        self._folders: tuple[str, ...] = ()  # where the session works, once it has said so
+        self._folders: Folders = ()  # where the session works, once it has said so
+        self._client = ClientRoots("rootsd-bridge-place-", _folders_in, "ask again")
+        self.has_client_roots = False
+        """Whether the client declares roots in its handshake."""
+        self._held: dict[Id, _HeldCall] = {}
 
     @property
     def awaits_answers(self) -> bool:
         """Whether the client waits for an answer."""
-        return bool(self._replay.waiting_count)
+        return bool(self._replay.waiting_count or self._held)
+
+    @property
+    def asks_client(self) -> bool:
+        """Whether the client is asked where it works: it has roots, and MCP before 2026-07-28."""
+        return self.has_client_roots and self._replay.initialized
+
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`."""
+        return self._client.deadline if self._held else math.inf
+
+    def tick(self, now: float) -> bytes:
+        """Return the errors for calls whose client did not say in time where it works."""
+        self._client.tick(now)
+        return self._release(now)[0].to_client
 
     @property
     def is_full(self) -> bool:
@@ -117,41 +147,83 @@ class BridgeSession:
                 return parts.join()  # no daemon will answer it
         elif isinstance(message, Request):
             self._add(message, line + b"\n", forwarded=forwarded)
+            if message.method == "initialize":
+                match message.params:
+                    case {"capabilities": {"roots": dict()}}:
+                        self.has_client_roots = True
+                    case _:
+                        self.has_client_roots = False
         else:
             return self._note_notification(message)
         return b""
 
-    def ask_place(self, line: bytes, *, forwarded: bool) -> tuple[BridgeOutput, bytes]:
-        """Return what to say at once about a line of the client, and the line that goes on or b"".
+    def ask_place(self, line: bytes, now: float, *, forwarded: bool) -> tuple[BridgeOutput, bytes]:
+        """Return what to say at once about a line of the client, and the lines that go on or b"".
 
         A client of MCP 2026-07-28 with roots is asked for them by the first answer to a call. It
         sends the call again, and the daemon learns where the session works before it answers.
+        Calls of an older client are held until it has answered a question that came after them.
         """
         call = parse(line)
-        if not isinstance(call, Request) or call.method != "tools/call":
-            return BridgeOutput(), line + b"\n"
+        match call:
+            case Response() | ErrorResponse() if self._client.is_ours(call.id):
+                self._client.take(call)
+                output, lines = self._release(now)
+                return output._replace(to_daemon=output.to_daemon * forwarded), lines
+            case Notification(mcp_messages.INITIALIZED):
+                self._replay.initialized = True  # a call may be in the same chunk
+                return BridgeOutput(), line + b"\n"
+            case Notification() if (id_ := mcp_messages.cancelled_id(call)) in self._held:
+                del self._held[id_]
+                return BridgeOutput(), b""
+            case Request(_, "tools/call") if self.asks_client and len(self._held) < _MAX_HELD:
+                self._held[call.id] = _HeldCall(self._client.asked, line + b"\n")
+                return BridgeOutput(self._client.ask_again(now)), b""
+            case Request(_, "tools/call") if self.asks_client:
+                return BridgeOutput(mcp_messages.encode_error(call.id, _TOO_MANY)), b""
+            case Request(_, "tools/call"):
+                return self._ask_place_2026(line, call, forwarded=forwarded)
+            case _:
+                return BridgeOutput(), line + b"\n"
+
+    def _ask_place_2026(
+        self, line: bytes, call: Request, *, forwarded: bool
+    ) -> tuple[BridgeOutput, bytes]:
         match call.params:
             case {"requestState": state, "inputResponses": answers} if state == _PLACE:
                 text = jsonrpc.remove_member(line.decode(), ("params", "inputResponses"))
                 line = jsonrpc.remove_member(text, ("params", "requestState")).encode()
-                move = self._move(_folders_in(answers))
+                told = answers.get(_PLACE) if isinstance(answers, dict) else None
+                move = self._move(_folders_in(told))
                 return BridgeOutput(to_daemon=move * forwarded), line + b"\n"
             case {"requestState": _} | {"inputResponses": _}:
                 return BridgeOutput(), line + b"\n"
             case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
                 asked = {"resultType": "input_required", "requestState": _PLACE}
-                wanted = {"inputRequests": {_PLACE: {"method": _ROOTS}}}
+                wanted = {"inputRequests": {_PLACE: {"method": ROOTS_LIST}}}
                 answer = encode(Response(call.id, {**asked, **wanted}))
                 return BridgeOutput(answer), b""
             case _:
                 return BridgeOutput(), line + b"\n"
 
-    def _move(self, folders: tuple[str, ...]) -> bytes:
+    def _release(self, now: float) -> tuple[BridgeOutput, bytes]:
+        """Return what to say about the held calls whose place is known now, and their lines."""
+        said = self._client.statement
+        known = [id_ for id_, call in self._held.items() if call.after < self._client.heard]
+        lines = [self._held.pop(id_).line for id_ in known]
+        question = self._client.ask_again(now) if self._held else b""
+        if isinstance(said, RootsdError):
+            errors = [mcp_messages.encode_error(id_, said) for id_ in known]
+            return BridgeOutput(b"".join(errors) + question), b""
+        return BridgeOutput(question, self._move(said)), b"".join(lines)
+
+    def _move(self, folders: Folders) -> bytes:
         """Return the request that tells the daemon of another place, or b""."""
         if not folders or folders == self._folders:
             return b""
         self._folders = folders
-        return self._own(hello.encode_move(hello.WorkFolders(folders), self._next_id()))
+        work = hello.WorkFolders(tuple(map(text_of, folders)))
+        return self._own(hello.encode_move(work, self._next_id()))
 
     def _add(self, request: Request, line: bytes, *, forwarded: bool) -> OpenRequest:
         add = self._replay.request_sent if forwarded else self._replay.request_queued
@@ -244,7 +316,7 @@ class BridgeSession:
     def _learn_from(self, entry: OpenRequest, line: bytes) -> None:
         """Update the session state from an answer to the client."""
         request = entry.request
-        if request.method == _ROOTS:
+        if request.method == ROOTS_LIST:
             self._has_requested_roots = True
         elif request.method in Replay.OBSERVED_METHODS:
             answer = parse(line)
@@ -281,7 +353,7 @@ class BridgeSession:
             for message in self._replay.after_handshake(iter(self._next_id, ""))
         ]
         if self._has_requested_roots:  # the daemon reports changes only after a request
-            lines.append(self._own(Request(self._next_id(), _ROOTS)))
+            lines.append(self._own(Request(self._next_id(), ROOTS_LIST)))
         if folders := self._folders:
             self._folders = ()
             lines.append(self._move(folders))
@@ -355,24 +427,6 @@ class BridgeSession:
         return BridgeOutput(line + b"\n")
 
 
-def _folders_in(answers: object) -> tuple[str, ...]:
+def _folders_in(result: object) -> Folders:
     """Return the folders in a client's answer about its place."""
-    match answers:
-        case {"rootsd-place": {"roots": list() as roots}}:
-            uris = (root.get("uri") for root in roots if isinstance(root, dict))
-            return tuple(_path_of(uri) for uri in uris if isinstance(uri, str) and _is_file(uri))
-        case _:
-            return ()
-
-
-def _is_file(uri: str) -> bool:
-    return uri.startswith("file:///")
-
-
-def _path_of(uri: str) -> str:
-    path = uri.removeprefix("file://")
-    if "%" not in path:
-        return path
-    from urllib.parse import unquote  # noqa: PLC0415 - rarely needed
-
-    return unquote(path, errors="surrogateescape")
+    return tuple(paths[-1] for paths in parse_client_roots(result))

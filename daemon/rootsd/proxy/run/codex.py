@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rootsd.proxy.run.roots import NamedFolders, client_paths
+from rootsd.proxy.client_roots import NamedFolders, client_paths
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Request
 

@@ -26,14 +26,14 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.core.quick_tuple import NamedTuple
+from rootsd.proxy.client_roots import Folders, NamedFolders
 from rootsd.proxy.run import codex
 from rootsd.proxy.run.input_required import may_require_input
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.roots import NamedFolders, RootsProvider
+from rootsd.proxy.run.roots import RootsProvider
 from rootsd.wire.hello import MoveResult, WorkFolders
 from rootsd.wire.jsonrpc import Batch, Malformed, Message, Request
 
-Folders = tuple[bytes, ...]
 TakeNote = Callable[[str], bytes | None]
 
 _DAEMON_S = 10.0
@@ -93,6 +93,7 @@ class SessionPlace:
         self.working_directory = start
         """The place of the session."""
         self._provider = provider
+        self._client = provider.client
         self._out = out
         self._take_note = take_note
         self._start = start
@@ -127,7 +128,7 @@ class SessionPlace:
 
     def place_of(self, message: Message | Batch | Malformed) -> CallPlace:
         """Return what a call that comes now says about where it works."""
-        place = CallPlace(self._provider.asked)
+        place = CallPlace(self._client.asked)
         match message:
             case Request(_, "tools/call", {"_meta": {"claudecode/toolUseId": str() as call}}):
                 folder = self._take_note(call)
@@ -141,8 +142,8 @@ class SessionPlace:
         """Return whether a call may go on, or why it must not. `is_idle`: no call is in flight."""
         if call.told is not None:
             told = first = self._provider.real_folders(call.told)
-        elif self._provider.heard > call.after_question:
-            statement, first = self._provider.statement, self._provider.first_statement or ()
+        elif self._client.heard > call.after_question:
+            statement, first = self._client.statement, self._client.first_statement or ()
             if isinstance(statement, RootsdError):
                 return statement
             told = statement

@@ -20,37 +20,25 @@ this server gets the root.
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from posixpath import join
 from typing import Any, Protocol
 
 from rootsd.core.access import Access
-from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import (
-    ConfinedRoot,
-)
-from rootsd.core.paths import (
-    PathError,
-    bytes_of,
-    contains,
-    is_utf8,
-    normalize_path,
-    text_of,
-    to_uri,
-)
+from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.core.quick_tuple import NamedTuple
+from rootsd.proxy.client_roots import (
+    CLIENT_TIMEOUT_S,
+    ClientRoots,
+    NamedFolders,
+    parse_client_roots,
+    path_of_uri,
+)
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
-from rootsd.wire.jsonrpc import (
-    METHOD_NOT_FOUND,
-    ErrorResponse,
-    Id,
-    Request,
-    Response,
-    encode,
-)
+from rootsd.wire.jsonrpc import ErrorResponse, Response
 
 
 class RootFolder(NamedTuple):
@@ -79,85 +67,6 @@ def parse_daemon_roots(result: object) -> tuple[RootFolder, ...]:
             return ()
 
 
-NamedFolders = tuple[tuple[bytes, ...], ...]
-"""Folders of a client, each with all paths that it may mean. See `client_paths`."""
-
-
-def parse_client_roots(result: object) -> NamedFolders:
-    """Return the folders in a client's answer to `roots/list`."""
-    match result:
-        case {"roots": list() as items}:
-            uris = (item.get("uri") for item in items if isinstance(item, dict))
-            paths = (client_paths(uri) for uri in uris if isinstance(uri, str))
-            return tuple(each for each in paths if each)
-        case _:
-            return ()
-
-
-def path_of_uri(uri: str) -> bytes | None:
-    """Return the path of a local `file://` URI (RFC 8089) as rootsd writes it; None for others."""
-    text = _local_part(uri)
-    if text is None or not text.isascii() or _NOT_IN_PATHS.search(text):
-        return None
-    return _normal(_unescaped(text.encode()))
-
-
-def client_paths(uri: str) -> tuple[bytes, ...]:
-    """Return the paths that a client may mean with `uri`, which is a `file:` URI or a bare path.
-
-    Many clients put `file://` in front of a path and escape nothing, or not everything. So `#` and
-    `?` are parts of the path, and `%20` may be a space or three characters. The disk must tell
-    which of the paths is meant; if several exist, none is.
-    """
-    if uri.startswith("/"):
-        return _known(_normal(_bytes_of(uri)))
-    text = _local_part(uri)
-    if text is None:
-        return ()
-    literal = _normal(_bytes_of(text))
-    if _BAD_ESCAPE.search(text):
-        return _known(literal)  # nobody has escaped it
-    return _known(literal, _normal(_unescaped(_bytes_of(text) or b"")))
-
-
-def _unescaped(text: bytes) -> bytes:
-    if b"%" not in text:
-        return text
-    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - 2 ms of each start, rarely needed
-
-    return unquote_to_bytes(text)
-
-
-_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.IGNORECASE | re.DOTALL)
-_NOT_IN_PATHS = re.compile(r"[?#\x00-\x20\x7f]")
-# Half an escape, or an escaped slash, which no path has.
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%2[Ff]")
-
-
-def _local_part(uri: str) -> str | None:
-    """Return the path in a `file:` URI of this computer as it is written, or None."""
-    found = _FILE.fullmatch(uri)
-    return None if found is None else found[1]
-
-
-def _bytes_of(text: str) -> bytes | None:
-    try:
-        return bytes_of(text)
-    except UnicodeEncodeError:  # half a surrogate pair
-        return None
-
-
-def _normal(path: bytes | None) -> bytes | None:
-    try:
-        return None if path is None else normalize_path(path)
-    except PathError:
-        return None
-
-
-def _known(*paths: bytes | None) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(path for path in paths if path is not None))
-
-
 def make_roots_result(folders: Iterable[RootFolder]) -> dict[str, Any]:
     """Return the answer to a server's `roots/list`."""
     return {"roots": [{"uri": to_uri(each.path), "name": each.name} for each in folders]}
@@ -177,6 +86,8 @@ def _folder_of(item: object) -> RootFolder | None:
     return RootFolder(path, name, access == "read-write")
 
 
+STAY_REMEDY = "rootsd run --stay"
+"""What helps if the client does not say where the session works."""
 _GIT = b".git"
 _NOWHERE = b"/dev/null"
 """A path that no folder has."""
@@ -292,22 +203,9 @@ class RootsFilter:
                 yield from (each for each in fit if contains(path, each.path))
 
 
-def unknown_place(reason: str) -> RootsdError:
-    """Return the error for a call of a session whose folder is not known."""
-    return RootsdError(
-        f"it is not known in which folder the session works: {reason}", "rootsd run --stay"
-    )
-
-
 def _is_in_git(below: bytes) -> bool:
     """Return whether a path below a root lies in a `.git` folder, in any letter case."""
     return any(part.lower() == _GIT for part in below.split(b"/"))
-
-
-_CLIENT_TIMEOUT_S = 1.0
-"""How long to wait for a client that declares roots. Some clients never answer."""
-_CLIENT_CHANGE_S = 0.1
-"""How long to collect changes of the client's folders before one question."""
 
 
 def _ignore(_: bytes) -> None:
@@ -367,30 +265,17 @@ class RootsProvider:
         self._result: dict[str, Any] | None = None  # shared by all requests of one update
         self._awaiting_client: list[OnRoots] = []  # requests that wait for the client's folders
         self._proposed: set[bytes] = set()
-        self._client_queries = 0
-        self._client_query: Id | None = None
-        self.heard = 0
-        """The number of the last question to the client that it has answered, or will not."""
-        self.statement: tuple[bytes, ...] | RootsdError = ()
-        """The client's answer to that question: its folders, or why they are not known."""
-        self.first_statement: tuple[bytes, ...] | None = None
-        """The first folders that the client named, or () if it has none."""
-        self._query_until = -math.inf  # until then, no second question goes to the client
-        self._changed_at = math.inf  # the client's first change after the last question
+        self.client = ClientRoots(
+            "rootsd-run-roots-",
+            lambda result: self.real_folders(parse_client_roots(result)),
+            STAY_REMEDY,
+        )
         self.move_to(roots_filter.working_directory)
 
     @property
     def deadline(self) -> float:
         """When to call `tick`."""
-        answer_due = self._query_until if self._is_asking else math.inf
-        return min(self._wait_until, self._ask_at, answer_due)
-
-    @property
-    def _ask_at(self) -> float:
-        """When to ask the client again: once for all changes that come close together."""
-        if self._changed_at == math.inf:
-            return math.inf
-        return max(self._changed_at + _CLIENT_CHANGE_S, self._query_until)
+        return min(self._wait_until, self.client.deadline)
 
     @property
     def within(self) -> bytes | None:
@@ -528,55 +413,21 @@ class RootsProvider:
 
     def ask_client(self, now: float) -> None:
         """Ask the client for its roots for the first time. Answers that depend on them wait."""
-        self._query_client(now)
+        self._out.to_client += self.client.ask(now)
         if self.narrows_by_client:
-            self._wait_until = now + _CLIENT_TIMEOUT_S
-
-    @property
-    def asked(self) -> int:
-        """The number of the last question to the client."""
-        return self._client_queries
+            self._wait_until = now + CLIENT_TIMEOUT_S
 
     def ask_client_again(self, now: float) -> None:
         """Ask the client for its roots, unless it has yet to answer an earlier question."""
-        if not self._is_asking:
-            self._query_client(now)
-
-    @property
-    def _is_asking(self) -> bool:
-        return self.heard < self._client_queries
-
-    def client_changed(self, now: float) -> None:
-        """Note that the client has other folders now. Ask for them soon."""
-        self._changed_at = min(self._changed_at, now)
-
-    def _query_client(self, now: float) -> None:
-        self._changed_at, self._query_until = math.inf, now + _CLIENT_TIMEOUT_S
-        self._client_queries += 1
-        self._client_query = f"rootsd-run-roots-{self._client_queries}"
-        self._out.to_client += encode(Request(self._client_query, "roots/list"))
+        self._out.to_client += self.client.ask_again(now)
 
     def take_client_response(self, answer: Response | ErrorResponse) -> bool:
         """Use the client's response if it answers a request of ours. Return whether it does."""
-        if not isinstance(answer.id, str) or not answer.id.startswith("rootsd-run-roots-"):
-            return False
-        if answer.id == self._client_query:
-            self._client_query, self._query_until = None, -math.inf  # a second answer is none
-            result = answer.result if isinstance(answer, Response) else None
-            if isinstance(answer, ErrorResponse) and answer.code == METHOD_NOT_FOUND:
-                self._client_told(())  # it declares roots, but has none
-            elif isinstance(answer, ErrorResponse):
-                self._client_told(unknown_place(f"the client answered: {answer.message}"))
-            else:
-                self._client_told(self.real_folders(parse_client_roots(result)))
-            self.set_client_roots(result)
+        if self.client.take(answer):
+            self.set_client_roots(answer.result if isinstance(answer, Response) else None)
             self._release_waiting()
-        return True
-
-    def _client_told(self, statement: tuple[bytes, ...] | RootsdError) -> None:
-        self.heard, self.statement = self._client_queries, statement
-        if self.first_statement is None and not isinstance(statement, RootsdError):
-            self.first_statement = statement
+            return True
+        return self.client.is_ours(answer.id)
 
     def real_folders(self, named: NamedFolders) -> tuple[bytes, ...]:
         """Return the folders of a session. One that does not exist keeps its place and path."""
@@ -595,10 +446,7 @@ class RootsProvider:
         """Stop waiting for a client that does not answer, and ask one whose folders changed."""
         if now >= self._wait_until:
             self._release_waiting()
-        if self._is_asking and now >= self._query_until:
-            self._client_told(unknown_place("the client did not answer within a second"))
-        if now >= self._ask_at:
-            self._query_client(now)
+        self._out.to_client += self.client.tick(now)
 
     def drop_requests(self) -> None:
         """Drop all requests: the server that sent them is gone."""

@@ -339,7 +339,7 @@ class MessageRouter:
                     self._provider.ask_client(now)
             case Notification(mcp_messages.ROOTS_CHANGED):
                 if self._client_has_roots:
-                    self._provider.client_changed(now)
+                    self._provider.client.changed(now)
                 return None
             case _:
                 pass

@@ -27,6 +27,7 @@ from itertools import count
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.quick_tuple import NamedTuple
+from rootsd.proxy.client_roots import parse_client_roots, unknown_place
 from rootsd.proxy.run import input_required
 from rootsd.proxy.run.call_watch import CALL_METHODS
 from rootsd.proxy.run.command import LaunchSpec
@@ -38,11 +39,10 @@ from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import (
+    STAY_REMEDY,
     RootFolder,
     RootsProvider,
     WallState,
-    parse_client_roots,
-    unknown_place,
 )
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire import jsonrpc, mcp_messages
@@ -206,7 +206,9 @@ class RunSession(RelayedSession):
                 return None
             if input_required.brings_place(message, self._signer):
                 if (answer := input_required.told_place(message)) is None:
-                    self._router.refuse_unsent(message, unknown_place("the client did not say"))
+                    self._router.refuse_unsent(
+                        message, unknown_place("the client did not say", STAY_REMEDY)
+                    )
                     return None
                 told = parse_client_roots(answer)
                 line = input_required.without_place(line.decode()).encode()
