@@ -31,6 +31,7 @@ def _touch(top: Path, *names: str) -> None:
 def test_secrets_are_found_by_their_names(tmp_path: Path) -> None:
     secrets = {".env", ".env.local", "deploy/id_ed25519", "tls/server.pem", ".netrc", "a.tfvars"}
     _touch(tmp_path, *secrets, ".env.example", "id_rsa.pub", "README", "keys.py", "environment")
+    _touch(tmp_path, "tls/fullchain.pem", "CA.pem", "server.crt")
     assert _found(tmp_path, SENSITIVE) == secrets
 
 

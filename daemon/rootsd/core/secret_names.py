@@ -13,6 +13,11 @@ _NAMES = frozenset(
     b" credentials.json credentials.toml credentials.yaml secret.json secret.yaml secret.yml"
     b" secret.toml secrets.json secrets.yaml secrets.yml secrets.toml terraform.tfstate".split()
 )
+# What openssl, curl, and certbot call certificates, which everybody may read.
+_CERTIFICATES = frozenset(
+    b"ca.pem cacert.pem ca-cert.pem ca-bundle.pem ca-chain.pem cert.pem chain.pem fullchain.pem"
+    b" public.pem".split()
+)
 _EXAMPLES = frozenset(b"example sample template dist default defaults".split())
 _IN_A_NAME = b"""secret token credential passw passphrase keyring wallet cookie private_key
     _history""".split()
@@ -32,7 +37,7 @@ def is_secret_name(name: bytes) -> bool:
     low = name.lower()
     stem, _, ending = low.rpartition(b".")
     if low in _NAMES or (stem and ending in _ENDINGS):
-        return True
+        return low not in _CERTIFICATES
     if low.startswith(b".env."):
         return low[len(b".env.") :] not in _EXAMPLES and b" " not in low
     return low.startswith(b"service-account") and ending == b"json"

@@ -31,7 +31,7 @@ def meant_program(invocation: Invocation, to: str | None, command: str) -> Mappi
         what = f"is called {safe_label(to)}"
     else:
         found = [each for each in running if _sees(invocation, each["id"], invocation.cwd)]
-        what = "sees this project"
+        what = "sees this folder"
     if not found:
         raise NoProgram(f"no program behind the wall {what}", "rootsd sessions")
     if len(found) > 1:
