@@ -219,6 +219,7 @@ def worked_out(catalog: Catalog) -> tuple[object, ...]:
         catalog.missing_approved,
         catalog.expiring,
         catalog.ids,
+        catalog.sorted_paths,
         catalog.frozen_names,
         catalog.proposed_names,
         catalog.named_paths,

@@ -99,7 +99,7 @@ def test_a_waiting_question_is_answered_after_the_hanging_worker_is_killed(tmp_p
 
 @pytest.mark.needs("linux")
 def test_a_preforked_worker_exists_before_the_question_and_ends_with_the_helper() -> None:
-    with kept_helper(make_spec(is_preforked=True), 1000.0) as kept:
+    with kept_helper(make_spec(rehearsal=b"a failure:"), 1000.0) as kept:
         first = kept.preforked_pid()
         assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
         assert _ends(first)
@@ -134,4 +134,6 @@ def test_every_task_has_limits_and_a_module_that_answers() -> None:
         for task in HelperTask:
             with suppress(NoAnswer):
                 link.ask(task, b"", SECONDS)
+            if rehearsal := TASK_SPECS[task].rehearsal:
+                assert link.ask(task, rehearsal, SECONDS)
     assert link.problem() == "the helper process was stopped"

@@ -25,8 +25,8 @@ from rootsd.helper.protocol import WorkerAccess
 from rootsd.helper.protocol import TaskSpec
 from rootsd.helper.server import supervise
 from rootsd.helper.server import serve
-fd, module, access, workers, memory, preforked, *delays = sys.argv[1:]
-spec = TaskSpec(module, WorkerAccess[access], int(workers), int(memory), preforked == "True")
+fd, module, access, workers, memory, rehearsal, *delays = sys.argv[1:]
+spec = TaskSpec(module, WorkerAccess[access], int(workers), int(memory), rehearsal.encode())
 helper = partial(serve, specs={HelperTask.FOLDERS_IN_USE: spec})
 supervise(socket.socket(fileno=int(fd)), helper, [float(delay) for delay in delays])
 """
@@ -42,10 +42,10 @@ def make_spec(
     access: WorkerAccess = WorkerAccess.PROCESSES,
     max_workers: int = 2,
     memory: int = 64 << 20,
-    is_preforked: bool = False,
+    rehearsal: bytes = b"",
 ) -> TaskSpec:
     """Return a task whose workers do what the question says; see `support.fake_worker`."""
-    return TaskSpec("support.fake_worker:answer", access, max_workers, memory, is_preforked)
+    return TaskSpec("support.fake_worker:answer", access, max_workers, memory, rehearsal)
 
 
 class SupervisedHelper(NamedTuple):
@@ -81,7 +81,8 @@ def helper_on(spec: TaskSpec) -> Iterator[HelperLink]:
 @contextmanager
 def kept_helper(spec: TaskSpec, *delays_s: float) -> Iterator[SupervisedHelper]:
     """Run the same helper, with access to its supervisor and its restart delays."""
-    words = (spec.function, spec.access.name, spec.max_workers, spec.memory, spec.is_preforked)
+    rehearsal = spec.rehearsal.decode()
+    words = (spec.function, spec.access.name, spec.max_workers, spec.memory, rehearsal)
     with _helper(_SERVE, *map(str, words), *map(str, delays_s or (0.0,))) as kept:
         yield kept
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from rootsd.control.confirmation import refuse_unshown
@@ -113,8 +114,8 @@ class DecisionHandlers(Handlers):
     async def _carry_out_now(self, request: DecideRequest, actor: Actor) -> DecideResult:
         proposed: set[bytes] = set()
         chosen = await self._choose(request, actor, proposed)
-        await self._look_into(request, chosen)
         if request.verb is DecisionVerb.ACCEPT:
+            await self._look_into(request, chosen)
             chosen = await self._choose(request, actor, proposed)
             check_changes_shown(request, chosen)
         while True:
@@ -158,8 +159,7 @@ class DecisionHandlers(Handlers):
 
     async def _look_into(self, request: DecideRequest, chosen: ProjectSelection) -> None:
         """Read the files on which the order is based, unless they are those of many projects."""
-        is_based = request.verb in (DecisionVerb.APPROVE, DecisionVerb.ACCEPT)
-        if is_based and request.effect is ApplyMode.APPLY and len(chosen) <= MAX_AT_ONCE:
+        if request.effect is ApplyMode.APPLY and len(chosen) <= MAX_AT_ONCE:
             await self.services.inspector.look(chosen.projects)
 
     async def _refuse_before_proposing(
@@ -235,9 +235,13 @@ class DecisionHandlers(Handlers):
         """
         _check_new_name(request, chosen)
         approves = request.verb is DecisionVerb.APPROVE
+        origins: Mapping[bytes, str] = {}
         if approves:
-            await self.discovery.refresh_worktrees([project.path for project in chosen.projects])
-        origins = await self._origins_to_keep(request, chosen)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._look_into, request, chosen)  # in another process: 2 ms
+                await self.discovery.refresh_worktrees([each.path for each in chosen.projects])
+                if request.effect is ApplyMode.APPLY:
+                    origins = await self.services.reader.origins(chosen.projects)
         found = await self._found_below(request, chosen)
         sessions = await self.services.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
@@ -264,14 +268,6 @@ class DecisionHandlers(Handlers):
                 "the disk refuses to keep this: it holds until the daemon ends"
             )
         return answer
-
-    async def _origins_to_keep(
-        self, request: DecideRequest, chosen: ProjectSelection
-    ) -> Mapping[bytes, str]:
-        """Return the origins that an approval records."""
-        if request.verb is not DecisionVerb.APPROVE or request.effect is ApplyMode.DRY_RUN:
-            return {}
-        return await self.services.reader.origins(chosen.projects)
 
     async def _found_below(self, request: DecideRequest, chosen: ProjectSelection) -> FoundBelow:
         """Return what an approval would show clients that the catalog does not have."""
