@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from rootsd.cli.ui.app import RootsdScreen
 from rootsd.cli.ui.board import ProjectRow, SessionRow
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.wall.git.left_behind import SessionEnd
+from rootsd.wall.git.session_record import EventKind, begin_journal, conclude_record, note
 from support.fake_daemon import Objection, a_confirmation, a_decision, an_affected, an_item
 from support.ledger_harness import HANG_GUARD
 from support.live_daemon import Challenged, LiveDaemon, an_update, followed
@@ -183,7 +186,47 @@ async def test_sessions_show_confined_programs_and_the_roots_they_got(daemon: Li
         await person.presses("j")
         await person.waits_for("TCP on localhost")
         await person.waits_for("namespaces + Landlock 7, network")
-        await person.waits_for("after its end: rootsd sessions --report")
+        await person.waits_for("R shows the one of its last session")
+
+
+async def test_a_key_adds_a_root_to_a_program_behind_the_wall(daemon: LiveDaemon) -> None:
+    added = {"program": "claude", "name": "tool", "path": "/home/ann/src/tool", "result": "added"}
+    daemon.answers["add_to_session"] = {"items": [added]}
+    async with a_screen() as person:
+        await person.waits_for("Sessions 2")
+        await person.presses("3", "plus")  # a client that has no wall
+        await person.waits_for("Choose a program behind the wall first")
+        await person.presses("j", "plus")
+        await person.waits_for("docs tool")  # not `gone`, which is not published
+        await person.presses("enter")  # nothing is typed
+        await person.presses("t", "enter")
+        await person.waits_for("Added tool to claude. Tell the agent: ~/src/tool")
+        daemon.answers["add_to_session"] = {"items": [{**added, "result": "the wall has ended"}]}
+        await person.presses("plus", "d", "enter")
+        await person.waits_for("tool: the wall has ended")
+    assert [each["names"] for each in daemon.asked("add_to_session")] == [["tool"], ["docs"]]
+    assert {each["id"] for each in daemon.asked("add_to_session")} == {CONFINED["id"]}
+
+
+async def test_a_key_shows_the_last_report_of_a_program(
+    daemon: LiveDaemon, rootsd_dir: Path
+) -> None:
+    daemon.answers["log"] = {"revision": 7, "items": [], "warnings": []}
+    async with a_screen() as person:
+        await person.waits_for("Sessions 2")
+        daemon.send(confined=[{**CONFINED, "name": "claude"}])
+        await person.presses("3", "j", "R")
+        await person.waits_for("no report has the id or program claude")
+        await person.presses("escape")
+        wall = os.fsencode(rootsd_dir / "state" / "confine" / "claude" / "0")
+        begin_journal(wall, 5)
+        note(wall, EventKind.USED, b"forge.example")
+        conclude_record(wall, (), (b"/home/ann/src/tool/.envrc",), SessionEnd.ORDERLY)
+        await person.presses("R")
+        await person.waits_for("used your credentials at  forge.example")
+        assert (
+            "runs by itself            ~/src/tool/.envrc  rootsd review --changed" in person.sees
+        )
 
 
 async def test_an_approval_has_the_typed_fields_and_the_folder_that_was_shown(

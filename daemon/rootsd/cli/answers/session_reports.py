@@ -22,7 +22,8 @@ from rootsd.wall.git.left_behind_reports import conclude_killed
 from rootsd.wall.git.session_record import EventKind, SessionEvent, SessionRecord, records
 from rootsd.wire.guard import LogItem, LogQuery
 
-_SEARCHED = 1000
+DECISIONS = LogQuery(1000)
+"""The query for the decisions that a report names."""
 _REQUESTED = "requested"
 _ROOT_EVENTS = (EventKind.OPENED, EventKind.OPENED_READ_ONLY, EventKind.CLOSED)
 
@@ -141,22 +142,26 @@ def show_reports(invocation: Invocation, last: int) -> None:
 
 def show_report(invocation: Invocation, wanted: str) -> None:
     """Print the report with an id, or the newest one of a program. Raises NoReport."""
-    found = (each for each in _records(invocation) if wanted in (each.id, each.program))
-    record = next(found, None)
-    if record is None:
-        raise NoReport(
-            f"no report has the id or program {safe_label(wanted)}", "rootsd sessions --report"
-        )
+    record = report_of(invocation, wanted)
     log: Sequence[LogItem] = ()
     with suppress(RootsdError):  # without it, nobody knows who decided
-        log = call_or_read_store(invocation, LogQuery(_SEARCHED))["items"]
+        log = call_or_read_store(invocation, DECISIONS)["items"]
     if not invocation.output.is_json:
-        invocation.output.show(CommandResult([*_rows(record, log)]), _ROWS)
+        invocation.output.show(CommandResult([*report_rows(record, log)]), _ROWS)
         return
     roots = [{**_root(each), "files": [*_files(each)]} for each in record.roots]
     meanwhile = [each for each in log if _is_in(record, each)]
     item = {**_item(record), "roots": roots, "log": meanwhile}
     invocation.output.object(CommandResult([item]))
+
+
+def report_of(invocation: Invocation, wanted: str) -> SessionRecord:
+    """Return the report with an id, or the newest one of a program. Raises NoReport."""
+    for record in _records(invocation):
+        if wanted in (record.id, record.program):
+            return record
+    message = f"no report has the id or program {safe_label(wanted)}"
+    raise NoReport(message, "rootsd sessions --report")
 
 
 def _records(invocation: Invocation) -> list[SessionRecord]:
@@ -198,7 +203,7 @@ def _files(root: ChangedRoot) -> Iterator[ChangedFileItem]:
         yield {"path": _label(each.path), "change": each.change.value, "git": each.git.value}
 
 
-def _rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, str]]:
+def report_rows(record: SessionRecord, log: Sequence[LogItem]) -> Iterator[dict[str, str]]:
     """Yield the events and decisions in their order, and then the files."""
     yield _row(_time(record.began), "began", record.program, f"pid {record.pid}")
     told = [

@@ -23,8 +23,8 @@ def command(invocation: Invocation) -> None:
 
     The screen follows the daemon: it shows a decision in another terminal at once, and it stays
     when the daemon restarts. The keys are: / search, space select, a approve, d deny, u undo, w
-    why, s sort, o group, D denied projects, r rules, e edit, y copy the path, f focus, ? help, q
-    quit. The mouse does the same.
+    why, s sort, o group, D denied projects, r rules, e edit, y copy the path, f focus, + add a
+    root to a program behind the wall, R report, ? help, q quit. The mouse does the same.
     """
     if find_spec("textual") is None:
         raise RootsdError("the screen needs the extra ui", _how_to_get_textual())

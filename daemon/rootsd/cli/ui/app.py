@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import (
     Callable,
     Collection,
@@ -27,8 +28,10 @@ from textual.worker import Worker, get_current_worker
 
 from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
 from rootsd.cli.answers.decisions import also_published
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.session_reports import DECISIONS, report_of
 from rootsd.cli.text.layout import Paragraph, width
-from rootsd.cli.text.phrases import pluralize, shown_path
+from rootsd.cli.text.phrases import pluralize, shorten_home, shown_path
 from rootsd.cli.text.projects import path_of
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
@@ -37,6 +40,7 @@ from rootsd.cli.ui.board import SORTS, Board, Grouping, Order, PanelKind, Projec
 from rootsd.cli.ui.daemon_turns import DaemonTurns
 from rootsd.cli.ui.details_pane import DetailsPane
 from rootsd.cli.ui.dialogs import (
+    AddRootDialog,
     ApproveDialog,
     ConfirmDialog,
     Dialog,
@@ -58,6 +62,7 @@ from rootsd.wire.feed import Away, Changed, Connected, FeedEvent, Given, Session
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ProjectsQuery, RiskReading, WhyQuery
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.wall import AddRootsRequest
 
 T = TypeVar("T")
 
@@ -409,7 +414,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
         async def read() -> None:
             try:
-                await dialog.show(describe(await self._daemon.read(query)))
+                answer = await self._daemon.read(query)
+                await dialog.show(await asyncio.to_thread(lambda: [*describe(answer)]))
             except RootsdError as error:
                 await dialog.fail(error)
 
@@ -455,6 +461,42 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         count = pluralize(len(focus["roots"]), "root")
         on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
         self._say(f"{on}: sessions see {count}.", Tone.GOOD)
+
+    def _program_or_say(self) -> SessionRow | None:
+        """Return the program behind the wall that the cursor is on."""
+        row = self._rows.current
+        if isinstance(row, SessionRow) and row.is_confined:
+            return row
+        self._say("Choose a program behind the wall first, in Sessions.", Tone.ATTENTION)
+        return None
+
+    def action_add_root(self) -> None:
+        """Ask for a root, and add it to the program under the cursor."""
+        if program := self._program_or_say():
+            dialog = AddRootDialog(program.name, self.board.roots())
+            dialog.open_on(self)
+            self._run(partial(self._add_root, program, dialog))
+
+    async def _add_root(self, program: SessionRow, dialog: AddRootDialog) -> None:
+        name = await dialog.ask()
+        if name is None:
+            return
+        answer = await self._daemon.order(AddRootsRequest((name,), program.id))
+        (item,) = answer["items"]
+        if item["result"] != "added":
+            self._say(f"{item['name']}: {item['result']}", Tone.ATTENTION)
+            return
+        where = shorten_home(item["path"])
+        self._say(f"Added {item['name']} to {item['program']}. Tell the agent: {where}", Tone.GOOD)
+
+    def action_report(self) -> None:
+        """Show the last report about the program under the cursor."""
+        if program := self._program_or_say():
+
+            def describe(log: Mapping[str, Any]) -> list[Paragraph]:
+                return details.about_report(report_of(Invocation(), program.name), log)
+
+            self._read_text("Report", DECISIONS, describe)
 
     def action_edit(self) -> None:
         """Open the folder of the row in the editor."""

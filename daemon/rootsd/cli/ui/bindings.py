@@ -22,6 +22,8 @@ BINDINGS: list[BindingType] = [
     Binding("o", "group", show=False),
     Binding("D", "denied", show=False),
     Binding("r", "rules", show=False),
+    Binding("plus", "add_root", show=False),
+    Binding("R", "report", show=False),
     Binding("slash", "search", show=False),
     Binding("escape", "end_search", show=False),
     Binding("question_mark", "help", show=False),
@@ -43,6 +45,8 @@ _HELP = (
     ("D", "show or hide denied projects"),
     ("r", "rules: what they approve or deny"),
     ("f", "focus: narrow sessions to a tag"),
+    ("+", "add a root to the program behind the wall"),
+    ("R", "report: what the last session of the program did"),
     ("e", "open the folder in $VISUAL or $EDITOR"),
     ("y", "copy the path"),
     ("q", "quit"),
@@ -65,6 +69,8 @@ _KEYS = (
     Word("r rules", "rules"),
     Word("e edit", "edit"),
     Word("y copy", "copy"),
+    Word("+ add root", "add_root"),
+    Word("R report", "report"),
 )
 
 

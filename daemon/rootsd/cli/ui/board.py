@@ -191,6 +191,11 @@ class Board(Struct):
         """Return all tags of projects."""
         return sorted({tag for row in self.projects.values() for tag in row.item["tags"]})
 
+    def roots(self) -> list[str]:
+        """Return the names of all folders that are published."""
+        rows = self.rows(PanelKind.ROOTS, Order())
+        return [row.name for row in rows if isinstance(row, ProjectRow) and row.item["published"]]
+
     def _grouped(self, rows: Sequence[ProjectRow], order: Order) -> Iterator[Row]:
         """Yield the rows below the headings of their groups."""
         items = [self.cells_of(row) for row in rows]

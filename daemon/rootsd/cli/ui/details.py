@@ -5,12 +5,12 @@ The values are untrusted. The widget that shows a paragraph makes a label of it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rootsd.cli.answers.affected import affected_lines, risk_of_affected
 from rootsd.cli.answers.decision_flow import Facts, incomplete_lines
+from rootsd.cli.answers.session_reports import report_rows
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
@@ -25,6 +25,7 @@ from rootsd.cli.text.projects import (
 )
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
+from rootsd.wall.git.session_record import SessionRecord
 from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.guard import UndoRequest
 
@@ -76,7 +77,7 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
             ("reaches", describe_roots(item)),
             ("wall", f"{describe_engine(item)}, {describe_network(item)}"),
             ("agent", item["program"]),
-            ("report", f"after its end: rootsd sessions --report {shlex.quote(row.name)}"),
+            ("report", "R shows the one of its last session that has ended"),
         ]
         warnings = [
             *(("stays open", text) for text in item["stays_open"]),
@@ -180,6 +181,20 @@ def about_rules(listing: Mapping[str, Any]) -> list[Paragraph]:
         )
         for rule in rules
     ] or [Paragraph("", "No rules yet. To add one: rootsd rule add approve '~/src/acme/**'")]
+
+
+def about_report(record: SessionRecord, log: Mapping[str, Any]) -> list[Paragraph]:
+    """Return what a session did."""
+    rows = [*report_rows(record, log["items"])]
+    room = max(len(row["what"]) for row in rows) + 2
+    return [
+        Paragraph(f"{row['what']:<{room}}", "  ".join(filter(None, _report_cells(row))))
+        for row in rows
+    ]
+
+
+def _report_cells(row: Mapping[str, str]) -> Iterator[str]:
+    yield from (shorten_home(row["where"]), row["note"], row["at"] and age(row["at"]))
 
 
 def about_undo(facts: Facts[UndoRequest]) -> list[Paragraph]:

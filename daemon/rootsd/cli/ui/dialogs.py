@@ -368,53 +368,91 @@ def _field(name: str, hint: str) -> Horizontal:
     )
 
 
-class FocusDialog(Dialog[SetFocusRequest]):
-    """The tag to focus on. The start of a known tag is enough."""
+class NameDialog(Dialog[Answer]):
+    """A field for one of these names. The start of a name is enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
-    def __init__(self, tags: Sequence[str], focus: str | None) -> None:
-        super().__init__("Focus on a tag")
-        self._tags, self._focus = tags, focus
+    def __init__(self, title: str, verb: str, names: Sequence[str]) -> None:
+        super().__init__(title)
+        self._verb, self._names = verb, names
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
         return (
-            Word(" Enter focus ", "screen.focus_on_tag", Tone.COMMAND),
+            Word(f" Enter {self._verb} ", "screen.take", Tone.COMMAND),
             Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
         )
+
+    def first_field(self) -> Widget:
+        """Return the input."""
+        return self.query_one(Input)
+
+    def on_input_submitted(self) -> None:
+        """Take the name."""
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Answer with the name."""
+        if self.is_ready:
+            self.take(self._known(self.query_one(Input).value.strip().lstrip("#")))
+
+    def take(self, name: str) -> None:
+        """Answer with this name, which is empty if nothing was typed."""
+        raise NotImplementedError
+
+    def _known(self, typed: str) -> str:
+        if typed in self._names or not typed:
+            return typed
+        starting = [name for name in self._names if name.startswith(typed)]
+        return starting[0] if len(starting) == 1 else typed
+
+
+class AddRootDialog(NameDialog[str]):
+    """The root that a program behind the wall gets."""
+
+    def __init__(self, program: str, names: Sequence[str]) -> None:
+        super().__init__("Add a root to a program behind the wall", "add", names)
+        self._program = program
+
+    async def ask(self) -> str | None:
+        """Return the name of the root, or None."""
+        await self.show(
+            [
+                Paragraph("program", self._program),
+                Paragraph("roots", " ".join(self._names) or "there is none"),
+            ],
+            _field("root", "its name"),
+        )
+        return await self.answer()
+
+    def take(self, name: str) -> None:
+        """Give the name."""
+        if name:
+            self.close_with(name)
+
+
+class FocusDialog(NameDialog[SetFocusRequest]):
+    """The tag to focus on."""
+
+    def __init__(self, tags: Sequence[str], focus: str | None) -> None:
+        super().__init__("Focus on a tag", "focus", tags)
+        self._focus = focus
 
     async def ask(self) -> SetFocusRequest | None:
         """Ask for a tag, and return the order for it, or None."""
         await self.show(
             [
                 Paragraph("focus", self._focus or "none: sessions see all roots"),
-                Paragraph("tags", " ".join(self._tags) or "no project has a tag"),
+                Paragraph("tags", " ".join(self._names) or "no project has a tag"),
             ],
             _field("tag", "empty: no focus"),
             Tick("also in running sessions", value=True, id="now", compact=True),
         )
         return await self.answer()
 
-    def first_field(self) -> Widget:
-        """Return the input."""
-        return self.query_one("#tag", Input)
-
-    def on_input_submitted(self) -> None:
-        """Set the focus."""
-        self.action_focus_on_tag()
-
-    def action_focus_on_tag(self) -> None:
+    def take(self, name: str) -> None:
         """Give the request."""
-        if not self.is_ready:
-            return
-        typed = self.query_one("#tag", Input).value.strip().lstrip("#")
         is_now = self.query_one("#now", Checkbox).value
         reach = FocusTarget.ALL if is_now else FocusTarget.LATER
-        self.close_with(SetFocusRequest(self._known(typed) or None, reach))
-
-    def _known(self, typed: str) -> str:
-        if typed in self._tags or not typed:
-            return typed
-        starting = [tag for tag in self._tags if tag.startswith(typed)]
-        return starting[0] if len(starting) == 1 else typed
+        self.close_with(SetFocusRequest(name or None, reach))
