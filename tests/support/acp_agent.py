@@ -40,12 +40,15 @@ class ObedientAgent:
         if client_capabilities is not None:
             self._initialized = client_capabilities.model_dump(by_alias=True)
         session = schema.SessionCapabilities(
+            resume=schema.SessionResumeCapabilities(),
             list=schema.SessionListCapabilities(),
             additional_directories=schema.SessionAdditionalDirectoriesCapabilities(),
         )
         return acp.InitializeResponse(
             protocol_version=protocol_version,
-            agent_capabilities=schema.AgentCapabilities(session_capabilities=session),
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True, session_capabilities=session
+            ),
         )
 
     async def new_session(
@@ -64,6 +67,27 @@ class ObedientAgent:
             "capabilities": self._initialized,
         }
         return acp.NewSessionResponse(session_id=name, field_meta=told)
+
+    async def resume_session(
+        self,
+        cwd: str,
+        session_id: str,
+        additional_directories: list[str] | None = None,
+        **_: Any,  # noqa: ANN401
+    ) -> schema.ResumeSessionResponse:
+        """Go on with a session, and say what it was given."""
+        told = {"folders": [cwd, *(additional_directories or [])]}
+        return schema.ResumeSessionResponse(field_meta=told)
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        **more: Any,  # noqa: ANN401
+    ) -> acp.LoadSessionResponse:
+        """Go on with a session. There is nothing to repeat to the client."""
+        resumed = await self.resume_session(cwd, session_id, **more)
+        return acp.LoadSessionResponse(field_meta=resumed.field_meta)
 
     async def list_sessions(
         self,
