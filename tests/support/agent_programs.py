@@ -176,7 +176,7 @@ class Codex:
 
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         lines = [
-            'model = "gpt-5"', 'model_provider = "scripted"', "[model_providers.scripted]",
+            'model = "gpt-5.5"', 'model_provider = "scripted"', "[model_providers.scripted]",
             'name = "scripted"', f'base_url = "{model}/v1"', 'wire_api = "responses"',
             'env_key = "SCRIPTED_KEY"',
         ]  # fmt: skip
@@ -261,12 +261,12 @@ class OpenCode:
             "options": {"baseURL": f"{model}/v1", "apiKey": "dummy"},
         }  # fmt: skip
         _write(home / ".config" / "opencode" / "opencode.json", {
-            "provider": {"scripted": provider}, "mcp": entries, "autoupdate": False,
-            "snapshot": False,
+            "model": f"scripted/{_MODEL}", "provider": {"scripted": provider}, "mcp": entries,
+            "autoupdate": False, "snapshot": False,
         })  # fmt: skip
 
     def command(self, prompt: str) -> list[str]:
-        return ["opencode", "run", "-m", f"scripted/{_MODEL}", "--auto", prompt]
+        return ["opencode", "run", "--auto", prompt]
 
     def environment(self, model: str) -> dict[str, str]:
         return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}

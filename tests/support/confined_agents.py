@@ -18,6 +18,16 @@ FILE_TOOLS = {
     "gemini": ("read_file", "file_path"),
     "copilot": ("view", "path"),
     "opencode": ("read", "filePath"),
+    "qwen": ("read_file", "file_path"),
+}
+# The tool that edits a file. Codex has one for patches.
+EDIT_TOOLS = {
+    "claude": "Edit",
+    "codex": "apply_patch",
+    "gemini": "replace",
+    "copilot": "edit",
+    "opencode": "edit",
+    "qwen": "edit",
 }
 IMAGE_READERS = ("codex",)
 # Gemini CLI's own rule: its file tools read below its working directory only.
@@ -69,6 +79,21 @@ def reading(
         Shell(f"cat {project}/README.md", before),
         Call(tool, {argument: str(project / file)}),
     ]
+
+
+def editing(program: AgentProgram, project: Path) -> Step:
+    """Return the step that writes `edited` for `text` in a file of `project`."""
+    file, old = f"{project}/README.md", f"the text of {project.name}"
+    new = old.replace("text", "edited")
+    patch = f"*** Begin Patch\n*** Update File: {file}\n@@\n-{old}\n+{new}\n*** End Patch\n"
+    arguments = {"input": patch}
+    for names, value in (
+        (("file_path", "filePath", "path"), file),
+        (("old_string", "oldString", "old_str"), old),
+        (("new_string", "newString", "new_str"), new),
+    ):
+        arguments |= dict.fromkeys(names, value)
+    return Call(EDIT_TOOLS[program.name], arguments)
 
 
 def was_read(program: AgentProgram, project: Path, by_shell: str, by_file_tool: str) -> list[bool]:

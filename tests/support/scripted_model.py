@@ -74,11 +74,15 @@ Step = Shell | Call | ReadResource
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the client offers. `full_name` includes the namespace, if the API has one."""
+    """A tool that the client offers. `full_name` includes the namespace, if the API has one.
+
+    A free-form tool takes one text, `input`, and has no schema.
+    """
 
     name: str
     schema: dict[str, Json]
     namespace: str = ""
+    is_free_form: bool = False
 
     @property
     def full_name(self) -> str:
@@ -238,11 +242,13 @@ class Responses(Dialect):
                     yield Tool(inner["name"], inner.get("parameters") or {}, tool["name"])
             elif tool.get("type") == "function":
                 yield Tool(tool["name"], tool.get("parameters") or {})
+            elif tool.get("type") == "custom":
+                yield Tool(tool["name"], {}, is_free_form=True)
 
     def results(self, body: Json) -> Iterator[tuple[str, str]]:
         items = body.get("input", [])
         for item in items if isinstance(items, list) else []:
-            if item.get("type") == "function_call_output":
+            if item.get("type") in ("function_call_output", "custom_tool_call_output"):
                 yield item["call_id"], text_of(item.get("output"))
 
     def _item(self, answer: Answer) -> Json:
@@ -252,6 +258,12 @@ class Responses(Dialect):
             return {
                 "type": "message", "id": f"msg_{number}", "role": "assistant",
                 "status": "completed", "content": content,
+            }  # fmt: skip
+        if answer.tool.is_free_form:
+            return {
+                "type": "custom_tool_call", "id": f"ctc_{number}", "call_id": answer.id,
+                "name": answer.tool.name, "input": answer.arguments["input"],
+                "status": "completed",
             }  # fmt: skip
         call = {
             "type": "function_call", "id": f"fc_{number}", "call_id": answer.id,
