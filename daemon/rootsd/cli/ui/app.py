@@ -29,7 +29,7 @@ from textual.worker import Worker, get_current_worker
 from rootsd.cli.answers.decision_flow import Decided, Facts, OrderT, decide
 from rootsd.cli.answers.decisions import also_published
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.answers.session_reports import DECISIONS, report_of
+from rootsd.cli.answers.session_reports import DECISIONS, report_of, report_rows
 from rootsd.cli.text.layout import Paragraph, width
 from rootsd.cli.text.phrases import pluralize, shorten_home, shown_path
 from rootsd.cli.text.projects import path_of
@@ -494,7 +494,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         if program := self._program_or_say():
 
             def describe(log: Mapping[str, Any]) -> list[Paragraph]:
-                return details.about_report(report_of(Invocation(), program.name), log)
+                rows = report_rows(report_of(Invocation(), program.name), log["items"])
+                return details.about_report([*rows])
 
             self._read_text("Report", DECISIONS, describe)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from rootsd.cli.answers.affected import affected_lines, risk_of_affected
 from rootsd.cli.answers.decision_flow import Facts, incomplete_lines
-from rootsd.cli.answers.session_reports import report_rows
 from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
 from rootsd.cli.text.layout import Paragraph
 from rootsd.cli.text.phrases import age, pluralize, shorten_home
@@ -25,7 +24,6 @@ from rootsd.cli.text.projects import (
 )
 from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
-from rootsd.wall.git.session_record import SessionRecord
 from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.guard import UndoRequest
 
@@ -183,9 +181,8 @@ def about_rules(listing: Mapping[str, Any]) -> list[Paragraph]:
     ] or [Paragraph("", "No rules yet. To add one: rootsd rule add approve '~/src/acme/**'")]
 
 
-def about_report(record: SessionRecord, log: Mapping[str, Any]) -> list[Paragraph]:
+def about_report(rows: Sequence[Mapping[str, str]]) -> list[Paragraph]:
     """Return what a session did."""
-    rows = [*report_rows(record, log["items"])]
     room = max(len(row["what"]) for row in rows) + 2
     return [
         Paragraph(f"{row['what']:<{room}}", "  ".join(filter(None, _report_cells(row))))
