@@ -17,7 +17,7 @@ from rootsd import __version__
 from rootsd.cli import help_text
 from rootsd.cli.answers import error_handler
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options.flags import global_options, write_examples
+from rootsd.cli.options.flags import HelpedCommand, global_options, write_examples
 from rootsd.cli.text.help_format import ThemedContext
 from rootsd.cli.text.verb_names import verb_names
 from rootsd.cli.verb_table import SECTIONS, load_command, verb_table
@@ -62,7 +62,7 @@ SUMMARY = "Keep one list of approved project folders, and give it to every MCP c
 _EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in help_text.EXAMPLES.items())
 
 
-class RootGroup(click.Group):
+class RootGroup(HelpedCommand, click.Group):
     """The group of all verbs, which prints its help from the table without loading a verb."""
 
     context_class: type[click.Context] = ThemedContext
@@ -148,7 +148,7 @@ root = RootGroup(
     help=SUMMARY,
     callback=_run_status_by_default,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
 )
 
 

@@ -23,7 +23,32 @@ _GLOBAL = (
 )
 
 
-class VerbCommand(click.Command):
+def _print_help(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001
+    if is_asked and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP = click.Option(
+    ["-h", "--help", "asks_for_help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_help,
+    help="Show this message and exit.",
+)
+
+
+class HelpedCommand(click.Command):
+    """A command with one `--help` for all. For each of its own, click looks for translations."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option that prints the help."""
+        del ctx
+        return _HELP
+
+
+class VerbCommand(HelpedCommand):
     """A verb that accepts the global flags and shows the lines of its epilog as examples.
 
     `prints` are the types of what it prints with `--json`, between the other keys of a
@@ -62,7 +87,7 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], VerbComma
     return click.command(name, cls=VerbCommand, **settings)
 
 
-class VerbGroup(click.Group):
+class VerbGroup(HelpedCommand, click.Group):
     """A verb with subcommands, such as `parent`."""
 
     context_class: type[click.Context] = ThemedContext
