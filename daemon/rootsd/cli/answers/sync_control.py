@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -132,27 +131,6 @@ def _take_lock(record: SyncRecord) -> SyncLock:
         with launcher.ExitWaiter(pid) as waiter:
             waiter.wait(_STOP_TIMEOUT_S)
     return SyncLock.acquire(record)
-
-
-def not_written(invocation: Invocation, paths: Sequence[str]) -> list[str]:
-    """Return a sentence for each denial that the lists of a synced client do not get.
-
-    They cannot express it, or the client's file could not be written last time.
-    """
-    record = SyncRecord(invocation.places.state)
-    outcomes = record.outcomes()
-    found: list[str] = []
-    for file, chosen in record.clients().items():
-        if (target := TARGETS.get(chosen.client)) is None:
-            continue
-        if file in outcomes and (problem := outcomes[file].problem):
-            found.append(f"{target.name}: its list could not be written last time: {problem}")
-        found += [
-            f"{target.name}: {path} is not denied there: {why}"
-            for path in paths
-            if isinstance(why := target.denial(path), str)
-        ]
-    return list(dict.fromkeys(found))
 
 
 def settings_file(target: SyncTarget) -> Path:

@@ -37,8 +37,6 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
 
     If `rootsd sync` cannot write the denial into the access list of a client, deny says so.
     """
-    from rootsd.cli.answers import sync_control
-
     effect = effect_of(dry_run=dry_run)
     order = DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
     decided = TerminalFace(invocation, key=KeyPolicy.for_flag(yes=yes)).decide(order)
@@ -50,6 +48,8 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
         for item in (*answer["items"], *answer["unchanged"])
         if item["kind"] != "uri" and item["path"] is not None
     ]
-    not_written = sync_control.not_written(invocation, paths)
-    print_result(invocation, order, {**answer, "warnings": [*answer["warnings"], *not_written]})
+    from rootsd.cli.answers.unwritten_denials import not_written  # the order has priority
+
+    problems = not_written(invocation, paths)
+    print_result(invocation, order, {**answer, "warnings": [*answer["warnings"], *problems]})
     return Exit.OK
