@@ -352,7 +352,7 @@ OPEN = {
     "read the git directory of a denied submodule": "read('{root}/.git/modules/denied/HEAD')",
     "make a user namespace, which reaches more of the kernel": "nested(lambda: None)",
 }  # fmt: skip
-"""The attacks that succeed, and so are published in `docs/CONFINEMENT.md`."""
+"""The attacks that succeed, and so are published in `docs/ATTACKS.md`."""
 
 ATTACKS = (
     *(Attack(name, Layer.VIEW, line) for name, line in _VIEW.items()),
@@ -371,12 +371,13 @@ ATTACKS = (
 
 
 def attack_table() -> str:
-    """Return the tables for `docs/CONFINEMENT.md`."""
+    """Return the tables for `docs/ATTACKS.md`."""
     rows = [
         f"| {layer.value} | {'; '.join(each.name for each in ATTACKS if each.layer is layer)} |"
         for layer in Layer
     ]
     refused = "\n".join(["| refused by | attack |", "|---|---|", *rows])
-    return f"{refused}\n\nThese succeed, and each is named above:\n\n" + "".join(
+    link = "[What stays open](CONFINEMENT.md#what-stays-open)"
+    return f"{refused}\n\nThese succeed. {link} explains each:\n\n" + "".join(
         f"- {name}\n" for name in OPEN
     )

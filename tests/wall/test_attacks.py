@@ -60,7 +60,7 @@ def test_the_table_has_many_attacks_with_unique_names() -> None:
 
 
 def test_the_documentation_has_the_table() -> None:
-    page = Path(__file__).parents[2] / "docs" / "CONFINEMENT.md"
+    page = Path(__file__).parents[2] / "docs" / "ATTACKS.md"
     assert attack_table() in page.read_text()
 
 
