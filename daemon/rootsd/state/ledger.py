@@ -206,6 +206,12 @@ class Ledger:
         above = (roots[at] for at in (path, *ancestors(path)) if at in roots)
         return next((root for root in above if root.session is None), None)
 
+    async def is_current(self, path: bytes) -> bool:
+        """Return whether the project at `path` is known, and no other folder is there now."""
+        project = self._catalog.projects.get(path)
+        identity = None if project is None else project.observed.identity
+        return identity is not None and not await self._verifier.verify_more({path: identity})
+
     async def _verified(
         self, verify: Callable[[Catalog], Awaitable[Sequence[Observation]]]
     ) -> PublishedSet:

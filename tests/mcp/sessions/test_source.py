@@ -13,9 +13,10 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Busy, NotPresent
-from rootsd.core.inputs import Observation, ProjectGone
-from rootsd.core.model import Identity, PublishedSet, SessionKey
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved
+from rootsd.core.model import Identity, ProjectKind, PublishedSet, SessionKey
 from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.mcp.sessions.request_bounds import RootRequestLimits
 from rootsd.mcp.sessions.requests import RootRequestQueue
@@ -25,7 +26,7 @@ from rootsd.mcp.source import RootsSource
 from rootsd.net.fair_scheduler import SHORT_TURN_S
 from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, at, deny, path
 from support.repositories import raw
-from support.sample_decisions import approved
+from support.sample_decisions import approved, identity
 
 
 async def look(path: bytes) -> Observation:
@@ -238,3 +239,32 @@ async def test_a_worktree_that_is_no_root_is_not_in_the_root_around_it(
     for folder in (inner, inner / "sub"):
         start = await supplying(world).session_start(os.fsencode(folder))
         assert start.anchor == os.fsencode(inner if is_other_tree else tmp_path)
+
+
+async def test_a_session_in_a_worktree_that_was_made_again_starts_once_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").write_text("gitdir: /x/.git/worktrees/fix\n")
+    tree, waiting, started = os.fsencode(tmp_path), anyio.Event(), anyio.Event()
+    world = LedgerHarness(at(tree, approved(1)))
+    world.disk.is_trusting = False
+    world.disk.folders[tree] = again = identity(2)
+    wait_for_change = world.ledger.wait_for_change
+
+    def wait(catalog: Catalog) -> Awaitable[Catalog]:
+        waiting.set()
+        return wait_for_change(catalog)
+
+    monkeypatch.setattr(world.ledger, "wait_for_change", wait)
+
+    async def start() -> None:
+        assert (await supplying(world).session_start(tree)).anchor == tree
+        started.set()
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(start)
+            await waiting.wait()
+            assert not started.is_set()
+            await world.ledger.apply_events([ProjectObserved(tree, ProjectKind.GIT, again)])
+            await started.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from itertools import takewhile
+from itertools import chain, takewhile
 
 import anyio
 from anyio import lowlevel, to_thread
@@ -112,16 +112,17 @@ class LedgerRootsSource(Struct, frozen=True):
         scan. If the scan takes too long, the folder itself counts as the project. The session then
         gets no roots until the user approves that folder.
 
-        An agent may also have made a worktree a moment ago, so this waits until it is known, but
-        not long. A worktree that is no root counts as a project that is not approved. It may lie
-        in the root of its main checkout, which is another tree.
+        An agent may also have made a worktree a moment ago, perhaps in place of another one. So
+        this waits until it is known, but not long. A worktree that is no root counts as a project
+        that is not approved. It may lie in the root of its main checkout, which is another tree.
         """
         start = session_start_in(self.ledger.catalog, folder)
         worktree = await self._worktree_around(folder, start.anchor)
         if worktree is not None:
             with anyio.move_on_after(_NEW_WORKTREE_S):
-                while worktree not in (catalog := self.ledger.catalog).projects:
-                    await self.ledger.wait_for_change(catalog)
+                catalog = self.ledger.catalog
+                while not await self.ledger.is_current(worktree):
+                    catalog = await self.ledger.wait_for_change(catalog)
             start = session_start_in(self.ledger.catalog, folder)
             if worktree not in self.ledger.catalog.roots:
                 return replace(start, anchor=worktree)
@@ -134,8 +135,9 @@ class LedgerRootsSource(Struct, frozen=True):
         return start
 
     async def _worktree_around(self, folder: bytes, anchor: bytes | None) -> bytes | None:
-        """Return the innermost worktree that contains `folder` and lies inside `anchor`."""
-        above = takewhile(lambda path: path != anchor, (folder, *ancestors(folder)))
+        """Return the innermost worktree that contains `folder` and is, or lies in, `anchor`."""
+        inside = takewhile(lambda path: path != anchor, (folder, *ancestors(folder)))
+        above = inside if anchor is None else chain(inside, [anchor])
         return await to_thread.run_sync(
             lambda: next(filter(_is_worktree, above), None),
             abandon_on_cancel=True,
