@@ -8,8 +8,9 @@ import pytest
 
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import RootFolder
+from rootsd.wire.roots_subscription import RootsUpdate
 from support.bridges import META_2026, notice, reply, request
-from support.run_session_harness import API, DOCS, WEB, SessionHarness, call, call_2026
+from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, call_2026
 
 WORDS = ("server", "{roots}")
 GONE = RootFolder(b"/src/gone", "gone")
@@ -47,6 +48,25 @@ def test_any_number_of_changes_cause_one_restart_at_the_next_call() -> None:
         assert not harness.out.restart_requested
     harness.client(call("now"))
     assert len(harness.another().words) == 12
+
+
+def test_without_a_daemon_calls_fail_and_the_server_stays_as_it_is() -> None:
+    for words in (WORDS, ("server", "{root}")):
+        harness = SessionHarness(API, words=words)
+        harness.shake_hands()
+        harness.wait(2)
+        harness.raw_to_server()
+        harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
+        harness.client(call(1))
+        (answer,) = harness.to_client()
+        assert "rootsd does not answer" in answer["error"]["message"]
+        harness.approve(API)
+        harness.client(call(2))
+        assert [each["id"] for each in harness.to_server()] == [2]
+        harness.server(reply(2, {}))
+        harness.approve()  # a daemon says so
+        harness.client(call(3))
+        assert harness.another().words[1] == NOWHERE.decode()
 
 
 def test_a_missing_folder_causes_no_restart() -> None:

@@ -256,7 +256,8 @@ class RootsProvider:
         self._empty_folder = empty_folder
         self._below = below
         self._approved: tuple[RootFolder, ...] = ()
-        self._is_known = False  # whether a daemon has said what is approved
+        self.is_known = False
+        """Whether a daemon has said what is approved."""
         self._in_query: deque[OnRoots] = (
             deque()
         )  # to be callbackled by the answer that is on its way
@@ -356,7 +357,7 @@ class RootsProvider:
     def set_wall(self, state: WallState) -> None:
         """Set the roots behind the wall. The warden has verified those that it shows."""
         before, self._filter.wall = self._filter.wall, state
-        self._approved, self._is_known = state.reachable(), True
+        self._approved, self.is_known = state.reachable(), True
         if before is None or before.view != state.view:
             for root in state.view:
                 self._fingerprints.pop(root.path, None)
@@ -364,14 +365,14 @@ class RootsProvider:
 
     def set_approved(self, approved: tuple[RootFolder, ...]) -> None:
         """Set the approved roots, which the daemon has just verified."""
-        self._approved, self._is_known = approved, True
+        self._approved, self.is_known = approved, True
         for root in approved:
             self._fingerprints.pop(root.path, None)
         self._apply()
 
     def forget_approved(self) -> None:
         """Treat nothing as approved, because no daemon says what is."""
-        self._approved, self._is_known = (), False
+        self._approved, self.is_known = (), False
         self._apply()
 
     @property
@@ -478,7 +479,7 @@ class RootsProvider:
             path: known[path] if path in known else self._disk.fingerprint(path) for path in paths
         }
         # Before the daemon has answered, every folder is outside, also the parent of all projects.
-        for path in self._filter.outside(self._approved) if self._is_known else ():
+        for path in self._filter.outside(self._approved) if self.is_known else ():
             if path not in self._proposed:
                 self._proposed.add(path)
                 self._out.proposals.append(path)

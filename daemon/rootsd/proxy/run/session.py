@@ -92,6 +92,7 @@ _BUSY = RootsdError(
     "the approved roots have changed, so the server must restart, but it is busy",
     "cancel the call in flight, or ask again",
 )
+_NOT_KNOWN = RootsdError("rootsd does not answer, so no folder is open", "rootsd status")
 _NO_APPROVED_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
 ParsedLine = Message | Batch | Malformed
@@ -465,6 +466,8 @@ class RunSession(RelayedSession):
         due = self._needed_restart()
         if due.need is RestartNeed.NONE:
             return _Action.FORWARD
+        if due.need is RestartNeed.NARROWER and not self._provider.is_known:
+            return _NOT_KNOWN  # a daemon that restarts should not cost the state of the server
         if all(_mentions(each, due.lost) for each in self._router.in_flight()):
             self._request_restart()
             return _Action.HOLD
