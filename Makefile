@@ -69,7 +69,7 @@ agents: .venv/.ready  ## real agent programs, which npm installs: 1.6 GB in /var
 	@sh tools/agents.sh
 
 model-apis: .venv/.ready  ## converters of model APIs, which pip installs into build/model-apis
-	@sh tests/e2e/model_apis/install.sh
+	@sh tools/install_packages.sh tests/e2e/model_apis model-apis
 	@$(PYTEST) -q -p no:cacheprovider tests/e2e/model_apis
 
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
@@ -123,6 +123,7 @@ install: .venv/.running  ## put the command rootsd on your PATH
 # what it writes is reviewed. No address of an index is written, so that any mirror will do.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
+PACKAGE_SETS := tests/e2e/model_apis tests/e2e/agents/servers
 
 lock: .venv/.ready  ## renew the locks of Python packages to the newest versions (by uv)
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
@@ -130,13 +131,15 @@ lock: .venv/.ready  ## renew the locks of Python packages to the newest versions
 	$(COMPILE) --upgrade --group dev pyproject.toml --output-file requirements/lock.txt; \
 	$(COMPILE) --constraint requirements/lock.txt --extra ui --group build pyproject.toml \
 		--output-file requirements/run.txt
-	@PATH="$$PATH:$(CURDIR)/$(BIN)"; cd tests/e2e/model_apis && \
-	$(COMPILE) --upgrade packages.in --output-file lock.txt
+	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
+	for sources in $(PACKAGE_SETS); do \
+		(cd $$sources && $(COMPILE) --upgrade packages.in --output-file lock.txt) || exit 1; \
+	done
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
 	for tools in site uv; do \
 		$(COMPILE) --upgrade requirements/$$tools.in --output-file requirements/$$tools.txt; \
 	done
-	@git --no-pager diff --stat -- requirements tests/e2e/model_apis/lock.txt
+	@git --no-pager diff --stat -- requirements $(PACKAGE_SETS)
 
 release: .venv/.ready  ## print what VERSION=1.2.3 would change; APPLY=1 also commits it and makes the tag
 	@$(BIN)/python tools/release.py $(VERSION) $(if $(REPOSITORY),--repository $(REPOSITORY)) \

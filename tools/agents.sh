@@ -5,6 +5,9 @@
 # minutes.
 set -eu
 
+case " $* " in *" --sizes=soak "*)
+    sh tools/install_packages.sh tests/e2e/agents/servers mcp-servers ;;
+esac
 .venv/bin/python - "$@" <<'INSTALL'
 import sys
 

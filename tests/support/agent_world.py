@@ -134,14 +134,15 @@ class AgentWorld:
         servers: Servers,
         folder: Path,
         where: Group = Group.OWN,
+        seconds: float = HANG_GUARD_S,
     ) -> ScriptedModel:
-        """Run `program` until the script is at its end, and return the model.
+        """Run `program` until the script is at its end, at most `seconds`, and return the model.
 
         Raises `AssertionError` with what the program printed if a step was not taken.
         """
         model = self.model(script)
         try:
-            done = self.start(program, model, servers, folder, where).wait(HANG_GUARD_S)
+            done = self.start(program, model, servers, folder, where).wait(seconds)
         finally:
             model.close()
         missing = [step for number, step in enumerate(script) if number not in model.results]

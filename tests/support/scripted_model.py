@@ -7,7 +7,8 @@ conversation itself says which turn it is, and a client may repeat a request. A 
 no tools (for a title or a summary) gets the answer "ok".
 
 Some clients hide tools until the model searches for them. The model then calls the search first,
-and then the tool that it found, through the client's own tool for that if there is one.
+and then the tool that it found, through the client's own tool for that if there is one. If a tool
+is not found because its server is still starting, the model waits in the shell and searches again.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ SHELL_SECONDS = 120
 _COMMAND_ARGUMENTS = ("command", "cmd", "commands", "script")
 _STEP_ID = re.compile(r"step_(\d+)")
 _SEARCH_ID = re.compile(r"search_(\d+)")
+_WAIT_ID = "wait_"
+_MAX_SEARCHES = 60
 
 
 def _nothing() -> None:
@@ -400,7 +403,8 @@ def dialect_of(path: str) -> Dialect | None:
 class ScriptedModel:
     """Serves `script` on a listening socket until `close`.
 
-    `results` maps the number of a step to the text that its tool returned. `offered` is the list
+    `results` maps the number of a step to the text that its tool returned, and `seconds` to the
+    time that the client took for it. `offered` is the list
     of tools of the latest request. `problems` lists the places where the client did not follow the
     script. At the end of the script, the answer is `last_words`.
     """
@@ -408,12 +412,13 @@ class ScriptedModel:
     def __init__(self, listening: socket.socket, script: Sequence[Step]) -> None:
         self.script = list(script)
         self.results: dict[int, str] = {}
+        self.seconds: dict[int, float] = {}
         self.requests: list[Json] = []
         self.offered: list[str] = []
         self.problems: list[str] = []
         self.last_words = "finished"
         self._lock = threading.Lock()
-        self._begun: set[int] = set()
+        self._begun: dict[int, float] = {}
         self._server = _Server(listening, self)
         self.port: int = listening.getsockname()[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -434,38 +439,53 @@ class ScriptedModel:
         tools = list(dialect.tools(body))
         if not tools:
             return "ok"
-        due, found = 0, dict[int, str]()
+        due, found, last, now = 0, dict[int, list[str]](), "", time.monotonic()
         with self._lock:
             self.requests.append(body)
             self.offered = [tool.full_name for tool in tools]
             for call_id, text in dialect.results(body):
+                last = call_id
                 if number := _STEP_ID.search(call_id):
-                    due = max(due, int(number[1]) + 1)
-                    self.results[int(number[1])] = text
+                    done = int(number[1])
+                    due = max(due, done + 1)
+                    self.results[done] = text
+                    self.seconds.setdefault(done, now - self._begun.get(done, now))
                 elif number := _SEARCH_ID.search(call_id):
-                    found[int(number[1])] = text
+                    found.setdefault(int(number[1]), []).append(text)
             if due >= len(self.script):
                 return self.last_words
             step, is_first = self.script[due], due not in self._begun
-            self._begun.add(due)
+            self._begun[due] = now
         if is_first:
             step.before()
-        return self._perform(step, due, found.get(due), tools)
+        searched = found.get(due, [])
+        if _WAIT_ID not in last:
+            return self._perform(step, due, searched, tools)
+        return self._search(step, due, len(searched), tools) or "no such tool"
 
-    def _perform(self, step: Step, due: int, found: str | None, tools: list[Tool]) -> Answer:
+    def _search(self, step: Step, due: int, number: int, tools: list[Tool]) -> ToolCall | None:
+        for tool in tools:
+            if SEARCH_TOOLS.match(tool.name):
+                arguments = complete(tool.schema, {"query": _searched(step), "limit": 20})
+                return ToolCall(f"search_{due}_{number}", tool, arguments)
+        return None
+
+    def _perform(self, step: Step, due: int, searched: list[str], tools: list[Tool]) -> Answer:
         for tool in tools:
             if (arguments := _arguments(step, tool)) is not None:
                 return ToolCall(f"step_{due}", tool, arguments)
-        if isinstance(step, Call) and found is not None:
+        if isinstance(step, Call) and searched:
             callers = [tool for tool in tools if tool.name == CALLING_TOOL]
-            name = re.search(rf'"name":\s*"([^"]*{re.escape(step.tool)})"', found)
+            name = re.search(rf'"name":\s*"([^"]*{re.escape(step.tool)})"', searched[-1])
             if callers and name:
                 arguments = {"name": name[1], "arguments": step.arguments}
                 return ToolCall(f"step_{due}", callers[0], arguments)
-        searches = [tool for tool in tools if SEARCH_TOOLS.match(tool.name)]
-        if searches and found is None:
-            arguments = complete(searches[0].schema, {"query": _searched(step), "limit": 20})
-            return ToolCall(f"search_{due}", searches[0], arguments)
+        if not searched and (search := self._search(step, due, 0, tools)):
+            return search
+        if 0 < len(searched) < _MAX_SEARCHES and not isinstance(step, Shell):
+            for tool in tools:
+                if (arguments := _arguments(Shell("sleep 2"), tool)) is not None:
+                    return ToolCall(f"{_WAIT_ID}{due}_{len(searched)}", tool, arguments)
         self.problems.append(f"no tool for step {due}, {step}, among {self.offered}")
         return "no such tool"
 
@@ -492,7 +512,7 @@ def _searched(step: Step) -> str:
         case Shell():
             return "shell"
         case Call():
-            return step.tool
+            return step.tool.rpartition("__")[2]  # without the server
         case ReadResource():
             return "resource"
 

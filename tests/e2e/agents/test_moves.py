@@ -1,13 +1,17 @@
 """Real MCP servers follow a real Claude Code through worktrees, folders, and shells.
 
-A scripted model moves, and calls both servers after each move. Without rootsd, the servers stay
+A scripted model moves, and calls all servers after each move. Without rootsd, the servers stay
 where the session began, and answer for the wrong tree.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +19,16 @@ import pytest
 
 from support.agent_programs import ClaudeCode, Codex, Server
 from support.agent_world import ROOTSD, AgentWorld
+from support.followed_servers import (
+    FOLLOWED,
+    UNTRACKED,
+    WHERE,
+    Place,
+    is_right,
+    where_text,
+)
+from support.isolated_user import HANG_GUARD_S
 from support.polling import until
-from support.real_servers import SERVERS
 from support.scripted_model import Call, Shell, Step
 from support.sizes import Sizes
 
@@ -24,6 +36,7 @@ pytestmark = pytest.mark.needs("user-namespaces", "npm", "birth-times")
 IN_CLAUDE = ".claude/worktrees"
 # A client on a busy machine may be late. Then the call gets this error, which the contract allows.
 LATE = "the client did not answer within a second"
+TWO = ("files", "git")
 
 
 class WithLib(ClaudeCode):
@@ -35,149 +48,149 @@ class WithLib(ClaudeCode):
     def command(self, prompt: str) -> list[str]:
         return [*super().command(prompt), "--add-dir", self._lib, "--"]
 
-
-class Question(NamedTuple):
-    """A call of a server. A right answer has these texts, and names no folder of `lacks`."""
-
-    call: Call
-    has: tuple[str, ...]
-    lacks: tuple[Path, ...] = ()
-
-    def is_right(self, answer: str) -> bool:
-        named = (re.search(rf"{re.escape(str(each))}(?![\w/.-])", answer) for each in self.lacks)
-        return all(text in answer for text in self.has) and not any(named)
-
-
-class Place(NamedTuple):
-    """Where the session works: a checkout with its branch. `others` are its other checkouts."""
-
-    folder: Path
-    branch: str
-    others: tuple[Path, ...]
+    def environment(self, model: str) -> dict[str, str]:
+        return {**super().environment(model), "MCP_TIMEOUT": "120000"}
 
 
 def commit(world: AgentWorld, name: str, branch: str) -> None:
     """Commit what is in a project, on a branch that says which project it is."""
+    project = world.parent / name
+    (project / ".git" / "info" / "exclude").write_text("\n".join(UNTRACKED) + "\n")
+    (project / WHERE).write_text(where_text(branch))
     identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    git = ("git", "-C", str(world.parent / name), *identity)
+    git = ("git", "-C", str(project), *identity)
     for words in (("checkout", "-qb", branch), ("add", "."), ("commit", "-qm", "first")):
         assert world.run_as_person(*git, *words).status == 0
 
 
-PLACE_TOOLS = {
-    "files": "list_allowed_directories",
-    "everything": "get-roots-list",
-    "sdk": "show_roots",
-}
-COMMANDS = {
-    "files": lambda: [*SERVERS["server-filesystem"].command(), "{root}"],
-    "git": SERVERS["mcp-server-git"].command,
-    "everything": SERVERS["server-everything"].command,
-    "sdk": SERVERS["SDK server with ListRoots"].command,
-}
-TWO = ("files", "git")
-
-
-def question(server: str, place: Place, lib: Path) -> Question:
-    """Ask a server where it is. The session has `lib`, too."""
-    if server == "git":
-        return Question(Call("git_status", {"repo_path": "."}), (f"On branch {place.branch}\n",))
-    return Question(Call(PLACE_TOOLS[server]), (str(place.folder), str(lib)), place.others)
-
-
-def round_of_moves(
-    world: AgentWorld, number: int, times: int, names: Sequence[str]
-) -> list[Step | Question]:
-    """Return moves of one session in api, with questions after each, so many `times`."""
-    api, lib = world.parent / "api", world.parent / "lib"
+def round_of_moves(world: AgentWorld, number: int) -> list[tuple[list[Step], Place]]:
+    """Return the moves of one session in api, each with the place after it."""
+    api, lib, docs = (world.parent / name for name in ("api", "lib", "docs"))
     tree = api / IN_CLAUDE / f"fix{number}"
-    main = Place(api, "main-of-api", (tree,))
-    moves: list[tuple[list[Step], Place]] = [
-        ([Shell("sleep 8")], main),  # until all servers are there
-        ([Shell("cd sub && pwd")], main),
+    branch = f"worktree-{tree.name}"
+    begin = Place(api, "main-of-api", (tree, docs), (lib,))
+    main = Place(api, "main-of-api", (tree,), (lib, docs))
+    added = json.dumps({"permissions": {"additionalDirectories": [str(docs)]}})
+    settings = shlex.quote(str(settings_of(world)))
+    return [
+        ([], begin),
+        ([Shell("cd sub && pwd")], begin),
+        # Claude Code looks at its settings from time to time.
+        ([Shell(f"echo {shlex.quote(added)} >{settings}; sleep 4")], main),
         (
-            [Call("EnterWorktree", {"name": tree.name})],
-            Place(tree, f"worktree-{tree.name}", (api,)),
+            [
+                Call("EnterWorktree", {"name": tree.name}),
+                Shell(f"printf %s {shlex.quote(where_text(branch))} >{WHERE}"),
+            ],
+            Place(tree, branch, (api,), (lib, docs)),
         ),
         ([Call("ExitWorktree", {"action": "remove"})], main),
     ]
-    return [
-        step
-        for move, place in moves
-        for step in [*move, *[question(name, place, lib) for name in names] * times]
-    ]
+
+
+def settings_of(world: AgentWorld) -> Path:
+    """Return the file with Claude Code's settings."""
+    return world.home / ".claude" / "settings.json"
 
 
 def servers(world: AgentWorld, names: Sequence[str], *, wrapped: bool) -> dict[str, Server]:
     """Return MCP servers for a session in api."""
-    found = {}
+    found, directory = {}, {"ROOTSD_DIR": str(world.directory)}
     for name in names:
-        words = COMMANDS[name]()
-        here = [re.sub(r"\{roots?\}", str(world.parent / "api"), word) for word in words]
-        command = (str(ROOTSD), "run", "--", *words) if wrapped else tuple(here)
-        found[name] = Server(command, {"ROOTSD_DIR": str(world.directory)})
+        words, options = FOLLOWED[name].command(), FOLLOWED[name].options
+        if wrapped:
+            found[name] = Server((str(ROOTSD), "run", *options, "--", *words), directory)
+        else:
+            here = partial(re.sub, r"\{roots?\}", str(world.parent / "api"))
+            own = dict(here(each).split("=", 1) for each in options if "=" in each)
+            found[name] = Server(tuple(map(here, words)), own)
     return found
 
 
-def wrong_answers(
-    world: AgentWorld, number: int, times: int, names: Sequence[str], *, wrapped: bool
-) -> tuple[int, Sequence[str]]:
-    """Play one session. Return the number of answers, and the wrong ones.
+class Session(NamedTuple):
+    """What one session has got. `late` counts the calls that the client kept waiting.
 
-    If the client was late, there is no answer.
+    `seconds` are those of the first calls after a move, as the agent sees them.
     """
-    steps = round_of_moves(world, number, times, names)
-    script = [step.call if isinstance(step, Question) else step for step in steps]
+
+    right: int
+    late: int
+    wrong: tuple[str, ...]
+    seconds: tuple[tuple[str, float], ...]
+
+
+def play(
+    world: AgentWorld, number: int, times: int, names: Sequence[str], *, wrapped: bool
+) -> Session:
+    """Play one session, with `times` calls of each server after each move."""
+    settings_of(world).unlink(missing_ok=True)
+    script, asked, first = list[Step](), dict[int, tuple[str, Place]](), list[int]()
+    for steps, place in round_of_moves(world, number):
+        script += steps
+        first += range(len(script), len(script) + len(names))
+        for name in [*names] * times:
+            asked[len(script)] = name, place
+            script.append(FOLLOWED[name].call)
+    program = WithLib(world.parent / "lib")
     used = servers(world, names, wrapped=wrapped)
-    model = world.play(WithLib(world.parent / "lib"), script, used, world.parent / "api")
-    questions = {at: step for at, step in enumerate(steps) if isinstance(step, Question)}
-    answers = {at: model.results[at] for at in questions if LATE not in model.results[at]}
+    limit_s = HANG_GUARD_S + 60 * len(names)
+    model = world.play(program, script, used, world.parent / "api", seconds=limit_s)
+    late = {at for at in asked if LATE in model.results[at]}
     wrong = [
-        f"{at}: {questions[at]} {answer!r}"
-        for at, answer in answers.items()
-        if not questions[at].is_right(answer + "\n")
+        f"{at} {name}, {place}: {model.results[at]!r}"
+        for at, (name, place) in asked.items()
+        if at not in late and not is_right(FOLLOWED[name], model.results[at], place)
     ]
-    return len(answers), wrong
+    seconds = tuple((asked[at][0], model.seconds[at]) for at in first)
+    return Session(len(asked) - len(late) - len(wrong), len(late), tuple(wrong), seconds)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> AgentWorld:
-    """Return a world with the repositories api and lib."""
-    return AgentWorld(tmp_path, ["api", "lib"])
+    """Return a world with the repositories api, lib, and docs."""
+    return AgentWorld(tmp_path, ["api", "lib", "docs"])
 
 
 def prepare(world: AgentWorld) -> None:
-    (world.parent / "api" / "sub").mkdir()
-    (world.parent / "api" / "sub" / "file").touch()
+    api = world.parent / "api"
+    (api / ".obsidian").mkdir()  # this makes it a vault
+    (api / ".obsidian" / "app.json").write_text("{}")
+    (api / "sub").mkdir()
+    (api / "sub" / "code.py").touch()  # Serena wants a source
     (world.home / ".claude").mkdir()
-    for name in ("api", "lib"):
+    names = ("api", "lib", "docs")
+    for name in names:
         commit(world, name, f"main-of-{name}")
-    until(lambda: len(world.items("pending")) == 2)
-    world.rootsd("approve", "api", "lib", "--yes")
+    until(lambda: len(world.items("pending")) == len(names))
+    world.rootsd("approve", *names, "--yes")
 
 
 def test_no_server_answers_for_a_tree_where_the_agent_is_not(
     world: AgentWorld, sizes: Sizes
 ) -> None:
-    sessions, times, names = sizes.pick(
-        test=(1, 1, TWO), check=(1, 1, TWO), soak=(16, 4, tuple(COMMANDS))
+    count, times, names = sizes.pick(
+        test=(1, 1, TWO), check=(1, 1, TWO), soak=(10, 2, tuple(FOLLOWED))
     )
-    answered, wrong = 0, list[str]()
     with world:
         prepare(world)
-        for number in range(sessions):
-            more, found = wrong_answers(world, number, times, names, wrapped=True)
-            answered += more
-            wrong += found
-    assert answered >= 0.99 * 4 * len(names) * sessions * times
+        sessions = [play(world, number, times, names, wrapped=True) for number in range(count)]
+    right, late = (sum(each) for each in list(zip(*sessions, strict=True))[:2])
+    wrong = [each for session in sessions for each in session.wrong]
+    print(f"{right} right, {late} late, {len(wrong)} wrong")  # noqa: T201
+    for name in names:
+        found = sorted(took for each in sessions for who, took in each.seconds if who == name)
+        print(f"{name}: first call {statistics.median(found):.2f} s, at most {found[-1]:.2f} s")  # noqa: T201
     assert wrong == [], "\n".join(wrong)
+    assert late <= right / 99
 
 
-def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld) -> None:
+def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld, sizes: Sizes) -> None:
+    names = sizes.pick(test=TWO, check=TWO, soak=tuple(FOLLOWED))
     with world:
         prepare(world)
-        _, wrong = wrong_answers(world, 0, 1, TWO, wrapped=False)
-    assert len(wrong) >= 2
+        wrong = play(world, 0, 1, names, wrapped=False).wrong
+    missing = {name for name in names if not any(f" {name}, " in each for each in wrong)}
+    assert missing == set()
 
 
 class WithFolder(Codex):
