@@ -1,9 +1,12 @@
 """A client of ACP that starts one session and sends one prompt. Run it as a program.
 
-    acp_driver.py RESULT FOLDER UNAPPROVED PROMPT COMMAND...
+    acp_driver.py PLAN COMMAND...
 
-It allows whatever the agent asks for, and serves no files. RESULT becomes JSON: what the agent
-answers to a session in the folder UNAPPROVED, what it gets for one in FOLDER, and how it stops.
+PLAN is JSON: the folders `api`, `secret`, and `late`, the `servers` of the session, the `prompt`,
+and the file `result`. The client allows whatever the agent asks for, and serves files. First it
+asks for a session in `secret`, and then for one in `api`. If the agent can, it resumes this with
+`late`, until somebody has approved that. `result` becomes JSON with the answers, and the files
+that the client served.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 # In these, an agent asks, or needs not ask. In others, a second model decides, or nobody does.
 MODES = frozenset(("default", "full-access", "agent-full-access"))
+SERVED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": False}
 
 
 class Driver:
@@ -26,6 +30,7 @@ class Driver:
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._ids = 0
+        self.served: list[str] = []
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
         """Return the answer to a request, and answer those of the agent meanwhile."""
@@ -50,7 +55,19 @@ class Driver:
             chosen = next(each for each in options if each["kind"].startswith("allow"))
             outcome = {"outcome": "selected", "optionId": chosen["optionId"]}
             return {"result": {"outcome": outcome}}
+        if message["method"] in ("fs/read_text_file", "fs/write_text_file"):
+            return self._serve(message["method"], message["params"])
         return {"error": {"code": -32601, "message": "unknown"}}
+
+    def _serve(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        path = Path(params["path"])
+        self.served.append(str(path))
+        if method == "fs/write_text_file":
+            path.write_text(params["content"])
+            return {"result": {}}
+        if not path.exists():
+            return {"error": {"code": -32002, "message": "Resource not found"}}
+        return {"result": {"content": path.read_text()}}
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._agent.stdin is not None
@@ -58,22 +75,31 @@ class Driver:
         self._agent.stdin.flush()
 
 
-def main(result: str, folder: str, unapproved: str, prompt: str, *words: str) -> None:
+def main(plan: str, *words: str) -> None:
     """Do what the module says."""
+    given = json.loads(plan)
     driver = Driver([*words])
-    begun = driver.call("initialize", protocolVersion=1, clientCapabilities={})
-    found: dict[str, Any] = {"capabilities": begun["result"]["agentCapabilities"]}
-    found["refused"] = driver.call("session/new", cwd=unapproved, mcpServers=[])
-    session = driver.call("session/new", cwd=folder, mcpServers=[])
+    begun = driver.call("initialize", protocolVersion=1, clientCapabilities=SERVED)
+    found: dict[str, Any] = {"served": driver.served}
+    found["refused"] = driver.call("session/new", cwd=given["secret"], mcpServers=[])
+    setup = {"cwd": given["api"], "mcpServers": given["servers"]}
+    session = driver.call("session/new", **setup)
     found["session"] = session
-    text = [{"type": "text", "text": prompt}]
     if "result" in session:
         name = session["result"]["sessionId"]
+        can = begun["result"]["agentCapabilities"].get("sessionCapabilities") or {}
+        if {"resume", "additionalDirectories"} <= can.keys():
+            again = {"sessionId": name, **setup, "additionalDirectories": [given["late"]]}
+            answer = found["early"] = driver.call("session/resume", **again)
+            while f"rootsd approve {given['late']}" in str(answer):
+                answer = driver.call("session/resume", **again)
+            found["resumed"] = answer
         modes = (session["result"].get("modes") or {}).get("availableModes", ())
         for mode in MODES.intersection(each["id"] for each in modes):
             driver.call("session/set_mode", sessionId=name, modeId=mode)
+        text = [{"type": "text", "text": given["prompt"]}]
         found["stopped"] = driver.call("session/prompt", sessionId=name, prompt=text)
-    Path(result).write_text(json.dumps(found))
+    Path(given["result"]).write_text(json.dumps(found))
     driver.end()
 
 

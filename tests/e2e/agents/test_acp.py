@@ -1,84 +1,154 @@
-"""Real adapters of ACP behind `rootsd acp`, with and without the wall."""
+"""Real agents that speak ACP behind `rootsd acp`, with and without the wall."""
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support import acp_driver
-from support.agent_programs import ClaudeCode, Codex
+from support.agent_programs import PROGRAMS
 from support.agent_world import ROOTSD, AgentWorld
-from support.scripted_model import Shell, Step
+from support.confined_agents import ConfinedProgram, draw_dot, editing, reading
+from support.polling import until
+from support.real_servers import SERVERS
+from support.scripted_model import Call, Shell, Step
 from support.sizes import Size
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
 
 
-@dataclass
-class Relayed:
-    """An adapter behind the relay, as the program that a world plays."""
+@dataclass(frozen=True)
+class Speaker:
+    """A program that speaks ACP: its words, and the package set with it.
 
-    adapter: str
-    flags: tuple[str, ...]
-    world: AgentWorld
+    `takes_folders` says whether a session can have more folders than its own, and `uses_client`
+    whether it reads and writes files through the client.
+    """
 
-    packages = "acp"
+    words: tuple[str, ...]
+    packages: str
+    takes_folders: bool = False
+    uses_client: bool = False
+
+
+SPEAKERS = {
+    "claude": Speaker(("claude-agent-acp",), "acp", takes_folders=True),
+    "codex": Speaker(("codex-acp",), "acp", takes_folders=True),
+    "opencode": Speaker(("opencode", "acp"), "five"),
+    "gemini": Speaker(
+        ("gemini", "-m", "gemini-2.5-pro", "--skip-trust", "--acp"), "five", uses_client=True
+    ),
+    "qwen": Speaker(("qwen", "--acp", "--auth-type", "openai"), "qwen", uses_client=True),
+}
+# Node may report the end of a command before its last output, and Qwen Code then loses that.
+LATER = "sleep 0.3"
+COMMIT = "git -c user.name=a -c user.email=a@b commit -m edited"
+
+
+class RelayedProgram(ConfinedProgram):
+    """A program that speaks ACP behind the relay, and its client in front.
+
+    Each session has `servers`.
+    """
+
+    def __init__(self, name: str, world: AgentWorld, *options: str, **servers: list[str]) -> None:
+        super().__init__(PROGRAMS[name], *options)
+        self.packages = SPEAKERS[name].packages
+        variables = {"name": "ROOTSD_DIR", "value": str(world.directory)}
+        self._plan = {
+            "result": str(world.folder / "result.json"),
+            "servers": [
+                {"name": name, "command": words[0], "args": words[1:], "env": [variables]}
+                for name, words in servers.items()
+            ],
+            **{name: str(world.parent / name) for name in ("api", "secret", "late")},
+        }
 
     def command(self, prompt: str) -> list[str]:
         """Return the words that start the client."""
-        src = self.world.parent
-        folders = [str(self.world.folder / "result.json"), str(src / "api"), str(src / "secret")]
-        relay = [str(ROOTSD), "acp", *self.flags, "--", self.adapter]
-        return [sys.executable, acp_driver.__file__, *folders, prompt, *relay]
+        relay = [str(ROOTSD), "acp", *self._options, "--", *SPEAKERS[self.name].words]
+        plan = json.dumps({**self._plan, "prompt": prompt})
+        return [sys.executable, acp_driver.__file__, plan, *relay]
 
-
-class ClaudeAdapter(Relayed, ClaudeCode):
-    """The adapter of Claude Code."""
-
-    packages = "acp"
-
-
-class CodexAdapter(Relayed, Codex):
-    """The adapter of Codex."""
-
-    packages = "acp"
-
-
-ADAPTERS = {"claude-agent-acp": ClaudeAdapter, "codex-acp": CodexAdapter}
+    def environment(self, model: str) -> dict[str, str]:
+        """Return the variables of the program."""
+        endpoint = {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": f"{model}/v1"}
+        return {**super().environment(model), **endpoint, "OPENAI_MODEL": "scripted-1"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let the second adapter take part only in `make soak`."""
-    is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
-    metafunc.parametrize("adapter", list(ADAPTERS) if is_soak else ["claude-agent-acp"])
+    """Let most agents take part only in `make soak`."""
+    if "name" in metafunc.fixturenames:
+        is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
+        metafunc.parametrize("name", list(SPEAKERS) if is_soak else ["claude", "opencode"])
 
 
 @pytest.mark.parametrize("flags", [(), ("--confine",)], ids=["relay", "wall"])
-def test_an_adapter_works_in_an_approved_folder_only(
-    adapter: str, flags: tuple[str, ...], tmp_path: Path
+def test_an_agent_works_in_approved_folders_only(
+    name: str, flags: tuple[str, ...], tmp_path: Path
 ) -> None:
-    with AgentWorld(tmp_path, ["api", "secret"]) as world:
+    """A folder that is approved later joins the session. Without the wall, the relay bounds no
+    reads of the agent's own tools. That is the control, too.
+    """
+    speaker = SPEAKERS[name]
+    with AgentWorld(tmp_path, ["api", "secret", "late"]) as world:
         world.rootsd("approve", "api")
-        secret = world.parent / "secret" / "README.md"
+        api, secret, late = (world.parent / each for each in ("api", "secret", "late"))
+        draw_dot(api / "dot.png")
         script: list[Step] = [
-            Shell("cat README.md"),
-            Shell(f"cat {secret}; true"),
-            Shell(
-                "echo x > new && git add new && git -c user.name=a -c user.email=a@b commit -m new"
-            ),
+            *reading(PROGRAMS[name], api)[1:],
+            editing(PROGRAMS[name], api),
+            Shell(f"grep edited README.md && git add . && {COMMIT}; {LATER}"),
+            Shell(f"cat {secret}/README.md; {LATER}"),
+            Shell(f"cat {late}/README.md; {LATER}"),
         ]
-        program: Any = ADAPTERS[adapter](adapter, flags, world)
-        model = world.play(program, script, {}, world.parent)
+        if speaker.takes_folders:
+            threading.Thread(target=approve_when_asked, args=(world, late)).start()
+        model = world.play(RelayedProgram(name, world, *flags), script, {}, world.parent)
         found = json.loads((tmp_path / "result.json").read_text())
     assert found["refused"]["error"]["code"] == -32602
-    assert f"rootsd approve {world.parent / 'secret'}" in found["refused"]["error"]["message"]
+    assert f"rootsd approve {secret}" in found["refused"]["error"]["message"]
     assert found["stopped"]["result"]["stopReason"] == "end_turn"
-    assert "the text of api" in model.results[0]
-    # Without the wall, the relay bounds no reads. This is the control, too.
-    assert ("the text of secret" in model.results[1]) == (not flags)
-    assert "1 file changed" in model.results[2]
+    assert " changed" in model.results[2]
+    assert ("the text of secret" in model.results[3]) == (not flags)
+    assert ("resumed" in found) == speaker.takes_folders
+    if speaker.takes_folders:
+        assert f"rootsd approve {late}" in found["early"]["error"]["message"]
+        assert "result" in found["resumed"], found["resumed"]
+    is_open = speaker.takes_folders or not flags
+    assert ("the text of late" in model.results[4]) == is_open
+    assert bool(found["served"]) == (speaker.uses_client and not flags)
+
+
+def approve_when_asked(world: AgentWorld, folder: Path) -> None:
+    """Approve a folder as soon as a session asks for it."""
+
+    def is_asked_for() -> bool:
+        found = [item for item in world.items("pending") if item["path"] == str(folder)]
+        return "asks for it" in str(found)
+
+    until(is_asked_for)
+    world.rootsd("approve", folder.name)
+
+
+@pytest.mark.parametrize("flags", [("--wrap-servers",), ()], ids=["wrapped", "control"])
+def test_the_servers_of_a_session_follow_it(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """In the control, the server stays in the checkout where the session began."""
+    status = Call("git_status", {"repo_path": "."})
+    with AgentWorld(tmp_path, ["api", "secret", "late"]) as world:
+        world.rootsd("approve", "api")
+        api = world.parent / "api"
+        world.run_as_person("sh", "-c", f"cd {api} && git add . && {COMMIT}")
+        script: list[Step] = [status, Call("EnterWorktree", {"name": "fix"}), status]
+        place = "{root}" if flags else "."
+        words = [word.replace("{root}", place) for word in SERVERS["mcp-server-git"].command()]
+        program = RelayedProgram("claude", world, *flags, git=words)
+        threading.Thread(target=approve_when_asked, args=(world, world.parent / "late")).start()
+        model = world.play(program, script, {}, world.parent)
+    assert "On branch worktree-fix" not in model.results[0]
+    assert ("On branch worktree-fix" in model.results[2]) == bool(flags), model.results
