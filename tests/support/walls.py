@@ -53,7 +53,7 @@ from rootsd.wall.kernel.orders import (
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network, exit_status
 from rootsd.wall.kernel.warden import WardenSettings, WardenStart
 from rootsd.wall.session import worktree_front
-from rootsd.wall.session.worktree_front import worktree_entries
+from rootsd.wall.session.worktree_front import GitFront, git_entries
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
 from rootsd.wall.view import person_view as person
@@ -557,7 +557,7 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     if settings.has_new_worktrees:
         program = os.path.dirname(os.fsencode(worktree_front.__file__))
         shown = ViewEntry(program, ViewEntryKind.READ, "the tests")
-        entries = (*settings.entries, shown, *worktree_entries(settings.folder))
+        entries = (*settings.entries, shown, *git_entries(GitFront.ASKS, settings.folder))
         settings = settings._replace(entries=entries)
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:

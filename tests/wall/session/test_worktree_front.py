@@ -1,4 +1,4 @@
-"""With a daemon, a worktree that git makes inside beside its checkout is a root at once."""
+"""With a daemon, git inside makes and removes worktrees beside their checkout, if it may."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from support.person import Resident
+from support.polling import until
 
 pytestmark = [pytest.mark.needs("wall")]
 
 _HANG_GUARD_S = 60
 
 
-def test_a_new_worktree_is_published_and_work_in_it_goes_on(tmp_path: Path) -> None:
+def test_git_inside_changes_the_published_worktrees_only_with_the_option(tmp_path: Path) -> None:
     person = Resident(tmp_path)
     web = person.clone("web")
     person.rootsd("up", str(person.parent))
@@ -25,16 +26,31 @@ def test_a_new_worktree_is_published_and_work_in_it_goes_on(tmp_path: Path) -> N
             git worktree add -q -b x ../web-x && cd ../web-x && echo 1 > new && git add new
             git commit -q -m inside && git switch -q -c y && git log -1 --format=%s && type git
         """
-        done = subprocess.run(
-            [sys.executable, "-m", "rootsd", "confine", "--worktrees", "--", "sh", "-c", script],
-            cwd=web, env=person.environment(), stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, check=False, timeout=_HANG_GUARD_S,
-        )  # fmt: skip
+
+        def inside(script: str, *options: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-m", "rootsd", "confine", *options, "--", "sh", "-c", script],
+                cwd=web, env=person.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, check=False, timeout=_HANG_GUARD_S,
+            )  # fmt: skip
+
+        done = inside(script, "--worktrees")
         assert done.returncode == 0, done.stderr
         first, second = done.stdout.splitlines()
         assert first == "inside", done.stderr
         assert second.endswith("/rootsd-git/git")
         found = {item["name"]: item["verdict"] for item in person.items("ls")}
         assert found == {"web": "approved", "web-x": "approved"}
+        needed = "rootsd: worktrees beside a checkout need rootsd confine --worktrees"
+        assert needed in inside("git worktree add ../web-y").stderr
+        refused = inside("git worktree remove web-x")
+        assert refused.returncode == 128
+        tree = web.parent / "web-x"
+        assert f"{needed}; outside: git -C {web} worktree remove {tree}" in refused.stderr
+        assert (tree / "new").exists()
+        done = inside("git worktree remove web-x", "--worktrees")
+        assert done.returncode == 0, done.stderr
+        assert not tree.exists()
+        until(lambda: [item["name"] for item in person.items("ls")] == ["web"])
     finally:
         person.run("down")

@@ -31,7 +31,7 @@ from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import Asked
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import WallSubscription, answered
-from rootsd.wall.session.worktree_front import worktree_entries
+from rootsd.wall.session.worktree_front import GitFront, git_entries
 from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import STANDARD, refused_kind
 from rootsd.wire.requested_scope import RequestedScope
@@ -177,12 +177,10 @@ def _relay_for(view: ComposedView, folder: bytes, own: tuple[int, ...]) -> PushR
 
 
 def _settings(view: ComposedView, folder: ClaimedFolder, relay: PushRelay) -> WardenSettings:
-    entries = (*view.entries, *relay.entries)
-    if view.has_new_worktrees:
-        entries = (*entries, *worktree_entries(folder.path))
+    entries = (*view.entries, *relay.entries, *git_entries(view.git_front, folder.path))
     return WardenSettings(
         folder.path, entries, view.home, view.protection, view.on_revoke, view.without,
-        os.path.dirname(folder.path) + KEPT, view.has_new_worktrees,
+        os.path.dirname(folder.path) + KEPT, view.git_front is GitFront.ASKS,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from rootsd.wall.session.begin import CannotConfine
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose, opened_devices
 from rootsd.wall.session.view_feed import WallSubscription
+from rootsd.wall.session.worktree_front import GitFront
 from rootsd.wall.view.denied_base import DeniedBase
 from rootsd.wall.view.fixed_roots import HOLDS_HIDDEN
 
@@ -152,7 +153,7 @@ class StaticWall:
             stays_open=tuple(self.open_parts(view)),
             closed=(_CLOSED,),
             push=PushPolicy.OFF,  # the relay has a socket, and so have new worktrees
-            has_new_worktrees=False,
+            git_front=GitFront.NONE,
         )
 
     def check(self, options: ConfineOptions, view: ComposedView) -> None:  # noqa: ARG002

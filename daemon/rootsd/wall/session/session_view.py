@@ -32,7 +32,7 @@ from rootsd.wall.kernel.warden import FollowedRoots
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.view_feed import WallSubscription
-from rootsd.wall.session.worktree_front import path_inside
+from rootsd.wall.session.worktree_front import GitFront, path_inside
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
 from rootsd.wall.view.devices import device_entries
@@ -82,7 +82,7 @@ class ComposedView(NamedTuple):
     push: PushPolicy = PushPolicy.OFF
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    has_new_worktrees: bool = False
+    git_front: GitFront = GitFront.NONE
     without: frozenset[Layer] = frozenset()
     below: bytes = b""
 
@@ -175,12 +175,11 @@ def compose(
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
     protection = _protection(options, settings)
-    has_new = Opening.WORKTREES in options.flags
     view = ComposedView(
         home,
         tuple(_without_repeats(entries)),
         hidden,
-        {**work.variables, **(path_inside(os.environb.get(b"PATH", b"")) if has_new else {})},
+        {**work.variables, **path_inside(os.environb.get(b"PATH", b""))},
         has_network,
         protection,
         options.on_revoke or settings.on_revoke,
@@ -192,7 +191,7 @@ def compose(
         (*work.closed, *_left_out_in_short(person), *_closed_by(options, protection)),
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
-        has_new_worktrees=has_new,
+        git_front=GitFront.ASKS if Opening.WORKTREES in options.flags else GitFront.REFUSES,
         without=frozenset(_NOT_NESTED if Opening.NESTED in options.flags else ()),
         below=_below(options),
     )

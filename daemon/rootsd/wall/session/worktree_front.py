@@ -1,4 +1,4 @@
-"""Put a `git` in front of the real one inside, which asks for folders beside a root.
+"""Put a `git` in front of the real one inside, which knows that roots are mounts.
 
 Only `git worktree add` and `remove` differ; each other call costs one start of a shell. A program
 that starts git by its path does without.
@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.wall.kernel.new_worktrees import SOCKET
@@ -17,7 +18,7 @@ from rootsd.wall.kernel.new_worktrees import SOCKET
 _REASON = "git worktree add ../NAME"
 _SCRIPT = """\
 #!/bin/sh
-# The git of a wall with --worktrees. It takes itself from PATH.
+# The git of a wall. It takes itself from PATH.
 p=:$PATH:
 case $p in *:{folder}:*) p=${{p%%:{folder}:*}}:${{p#*:{folder}:}} ;; esac
 p=${{p#:}}
@@ -29,13 +30,23 @@ exec git "$@"
 """
 
 
+class GitFront(Enum):
+    """What this `git` does about worktrees beside a root."""
+
+    NONE = "there is none"
+    REFUSES = "it says what to do outside"
+    ASKS = "it asks the warden"
+
+
 def path_inside(outside: bytes) -> Mapping[bytes, bytes]:
     """Return the variables that put the front before the real git."""
     return {b"PATH": _folder() + b":" + outside}
 
 
-def worktree_entries(folder: bytes) -> Iterator[ViewEntry]:
-    """Yield what programs need to ask, from the private `folder` of their wall."""
+def git_entries(front: GitFront, folder: bytes) -> Iterator[ViewEntry]:
+    """Yield what programs need for it, from the private `folder` of their wall."""
+    if front is GitFront.NONE:
+        return
     place = folder + b"/bin"
     os.makedirs(place, 0o700, exist_ok=True)
     inside = _folder()
@@ -49,7 +60,8 @@ def worktree_entries(folder: bytes) -> Iterator[ViewEntry]:
     with open(os.open(place + b"/git", flags, 0o700), "w") as file:
         file.write(script)
     yield ViewEntry(inside, ViewEntryKind.READ, _REASON, place)
-    yield ViewEntry(_socket(), ViewEntryKind.SOCKET, _REASON, folder + SOCKET)
+    if front is GitFront.ASKS:
+        yield ViewEntry(_socket(), ViewEntryKind.SOCKET, _REASON, folder + SOCKET)
 
 
 def _folder() -> bytes:

@@ -1,10 +1,11 @@
-"""What `git worktree add` and `remove` are inside, if programs may make worktrees beside a root.
+"""What `git worktree add` and `remove` are inside, for worktrees beside their checkout.
 
     python -I -S worktree_inside.py SOCKET [WORD]...
 
 This asks the warden for a new folder (`kernel.new_worktrees`), and then runs git with the same
 words. Git cannot remove a root: it would fail, maybe after it has deleted a part. So this does
-that together with the warden (`kernel.worktree_removal`). It loads nothing of rootsd.
+that together with the warden (`kernel.worktree_removal`). Without `--worktrees`, there is no
+socket. This loads nothing of rootsd.
 """
 
 import os
@@ -30,13 +31,7 @@ def main(address: str, *words: str) -> int:
     refused: list[tuple[socket.socket, bytes]] = []
     for path in _new_folders(words):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client.settimeout(_TIMEOUT_S)
-        try:
-            client.connect(address)
-            client.send(path)
-            answer = client.recv(_MAX_ANSWER)
-        except OSError as error:
-            answer = b"the warden does not answer: " + str(error.strerror).encode()
+        answer = _ask(client, address, path)
         (made if answer == _MADE else refused).append((client, answer))
     status = os.spawnvp(os.P_WAIT, "git", ["git", *words])  # noqa: S606 - the caller's own
     if status and not made:
@@ -116,10 +111,10 @@ def _output_of(*words: str | bytes, env: Mapping[bytes, bytes] = os.environb) ->
 
 def _remove(address: str, worktree: bytes, main: bytes) -> int:
     """Remove a root as git would, and return the exit status of git."""
-    answer = _ask(address, _MAY_REMOVE + worktree)
+    answer = _ask_once(address, _MAY_REMOVE + worktree)
     if answer == _DONE:
         _empty(worktree)
-        answer = _ask(address, _REMOVE + worktree)
+        answer = _ask_once(address, _REMOVE + worktree)
     if answer == _DONE:
         return 0
     import shlex  # noqa: PLC0415
@@ -129,15 +124,22 @@ def _remove(address: str, worktree: bytes, main: bytes) -> int:
     return 128
 
 
-def _ask(address: str, request: bytes) -> bytes:
+def _ask(client: socket.socket, address: str, request: bytes) -> bytes:
+    """Return what the warden answers, or why there is no answer."""
+    client.settimeout(_TIMEOUT_S)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-            client.settimeout(_TIMEOUT_S)
-            client.connect(address)
-            client.send(request)
-            return client.recv(_MAX_ANSWER)
+        client.connect(address)
+        client.send(request)
+        return client.recv(_MAX_ANSWER)
+    except FileNotFoundError:
+        return b"worktrees beside a checkout need rootsd confine --worktrees"
     except OSError as error:
         return b"the warden does not answer: " + str(error.strerror).encode()
+
+
+def _ask_once(address: str, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        return _ask(client, address, request)
 
 
 def _empty(folder: bytes) -> None:
