@@ -182,3 +182,13 @@ async def test_a_session_behind_the_wall_edits_tests_and_commits(
         with pytest.raises(acp.RequestError, match="is not approved"):
             await editor.begin(secret)
         assert "secret" not in await editor.ask("s1", "own", [look, "/"])
+        # A root with a denied project is withheld from agents without the wall.
+        (web / "vendor" / "key").mkdir(parents=True)
+        person.run("deny", str(web / "vendor"))
+        await editor.begin(web)
+        assert await editor.ask("s2", "own", [["ls", "vendor"], str(web)]) == ""
+        with pytest.raises(acp.RequestError, match="is not approved"):
+            await editor.begin(web / "vendor" / "key")
+    async with editor_of(person) as editor:
+        with pytest.raises(acp.RequestError, match=r"has a denied folder.*rootsd acp --confine"):
+            await editor.begin(web)

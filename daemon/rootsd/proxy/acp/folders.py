@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
+from rootsd.core.access import Access
 from rootsd.core.paths import bytes_of
-from rootsd.link import rpc
-from rootsd.link.connect import connect_to_daemon
-from rootsd.net.root_question import TIMEOUT_S
-from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
-from rootsd.wire.hello import HELLO_METHOD, Hello, hello_params
+from rootsd.proxy.run.roots import RootFolder
+from rootsd.wall.session.view_feed import answered, ask
+from rootsd.wire.feed import FEED_VERSION
+from rootsd.wire.hello import Hello, hello_params
 from rootsd.wire.requested_scope import RequestedScope
 
 
 class ApprovedFolders:
-    """The folders that the sessions of one agent may have.
+    """The folders that the sessions of one agent may have, and what only the wall hides in them.
 
     `scope` is what the flags ask for. A scope that narrows is the set of each session. Otherwise,
     a session gets the workspace of its own folder.
@@ -54,7 +54,10 @@ class ApprovedFolders:
             return None
 
     def _ask(self, scope: RequestedScope) -> tuple[RootFolder, ...]:
-        with connect_to_daemon(TIMEOUT_S) as channel:
-            channel.settimeout(TIMEOUT_S)
-            rpc.ask(channel, HELLO_METHOD, hello_params(Hello(client=self._client, scope=scope)))
-            return parse_daemon_roots(rpc.ask(channel, "roots/list", {}))
+        greeting = hello_params(Hello(client=self._client, scope=scope))
+        followed = answered(ask({"version": FEED_VERSION, "part": "roots", "hello": greeting}))
+        followed.feed.close()
+        return tuple(
+            RootFolder(root.path, root.name, root.access is Access.READ_WRITE, root.denied)
+            for root in followed.roots
+        )

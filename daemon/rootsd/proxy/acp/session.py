@@ -256,8 +256,9 @@ class AcpSession(RelayedSession):
                 if self._folders.narrows:
                     why += ", or --only does not name it"
                 raise RefusedFolder(path, why, f"rootsd approve {typed}")
-            if self._wall is None and not root.writable:
-                why = "is read-only, and only the wall can enforce that"
+            if self._wall is None and not _is_open(root):
+                what = "has a denied folder" if root.denied else "is read-only"
+                why = f"{what}, and only the wall can enforce that"
                 raise RefusedFolder(path, why, "rootsd acp --confine")
             around.append(root)
         return [*real.values()], (*around, *together)
@@ -270,7 +271,7 @@ class AcpSession(RelayedSession):
         return [
             root.path
             for root in roots
-            if (root.writable or self._wall is not None)
+            if (_is_open(root) or self._wall is not None)
             and not any(contains(root.path, each) or contains(each, root.path) for each in folders)
         ]
 
@@ -303,7 +304,8 @@ class AcpSession(RelayedSession):
                     request.id, INVALID_PARAMS, f"{error.message}; try: {error.remedy}"
                 )
             root = _innermost(self._approved, place)
-            if root is not None and (root.writable or request.method == "fs/read_text_file"):
+            is_read = request.method == "fs/read_text_file"
+            if root is not None and not root.denied and (root.writable or is_read):
                 return None
         shown = "a request without a path" if path is None else safe_label(path, limit=None)
         text = f"{shown} is outside the folders of this session"
@@ -331,7 +333,8 @@ class AcpSession(RelayedSession):
 
     def _may_list(self, path: str) -> bool:
         folder = self._folders.folder(path) if path.startswith("/") else None
-        return folder is not None and _innermost(self._approved, folder) is not None
+        root = None if folder is None else _innermost(self._approved, folder)
+        return root is not None and (self._wall is not None or not root.denied)
 
     # Errors
 
@@ -389,6 +392,15 @@ class AcpSession(RelayedSession):
         return self._launch
 
 
+def _is_open(root: RootFolder) -> bool:
+    """Return whether an agent may use a root without the wall."""
+    return root.writable and not root.denied
+
+
 def _innermost(roots: Iterable[RootFolder], path: bytes) -> RootFolder | None:
-    around = [root for root in roots if contains(root.path, path)]
+    around = [
+        root
+        for root in roots
+        if contains(root.path, path) and not any(contains(each, path) for each in root.denied)
+    ]
     return max(around, key=lambda root: len(root.path), default=None)

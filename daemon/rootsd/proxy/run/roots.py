@@ -44,12 +44,14 @@ from rootsd.wire.jsonrpc import ErrorResponse, Response
 class RootFolder(NamedTuple):
     """A root, or a folder inside one.
 
-    `path` is canonical. `writable` is false if the user wants nothing in it to be changed.
+    `path` is canonical. `writable` is false if the user wants nothing in it to be changed. Only
+    the wall can hide the `denied` folders in it.
     """
 
     path: bytes
     name: str
     writable: bool = True
+    denied: frozenset[bytes] = frozenset()
 
     @property
     def text(self) -> str:
