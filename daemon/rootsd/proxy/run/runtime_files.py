@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from binascii import crc32
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -44,11 +45,10 @@ class ServerProfileFile:
     """The stored profile of one server, found by the server's command."""
 
     def __init__(self, runtime_dir: bytes, words: Sequence[str]) -> None:
-        import hashlib  # noqa: PLC0415 - loads OpenSSL, and `make_empty_folder` needs none
-
         key = "\0".join(words).encode("utf-8", "surrogateescape")
-        name = hashlib.sha256(key).hexdigest()[:32]
-        self._path = runtime_dir + b"/" + _SERVERS + b"/" + name.encode()
+        # Two servers with one checksum share a profile, and wait for each other's time at most. A
+        # better checksum would need hashlib, which takes 3 ms to load.
+        self._path = runtime_dir + b"/" + _SERVERS + b"/%08x" % crc32(key)
 
     def load(self) -> ServerProfile:
         """Return the stored profile, or `UNKNOWN`."""
