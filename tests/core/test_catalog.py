@@ -267,6 +267,15 @@ def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     assert before.counts == counts
 
 
+def test_a_batch_of_a_scan_is_counted_alone() -> None:
+    scan = [seen(b"/w/p%d" % number, number) for number in range(400)]
+    before = plan(NOTHING_KNOWN, scan[:300], NOW).catalog
+    assert before.counts[Count.PENDING] == 300
+    catalog = plan(before, scan[290:], NOW).catalog
+    assert "counts" in catalog.__dict__
+    assert catalog.counts[Count.PENDING] == 400
+
+
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))
 def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, bool]]) -> None:
     catalog = KNOWN

@@ -247,9 +247,10 @@ class Catalog:
         self.__dict__["sorted_roots"] = tuple(kept)
 
     def _update_counts(self, before: Catalog, changed: Collection[bytes]) -> None:
-        """Count the few changed projects again, and keep what `before` counted of all others."""
+        """Count the changed projects again, and keep what `before` counted of all others."""
         known = before.__dict__.get("counts")
-        if known is None or len(changed) > _FEW_CHANGES:
+        # Each changed project is counted twice: as it was, and as it is.
+        if known is None or len(changed) > max(_FEW_CHANGES, len(self.projects) // 2):
             return
         counts = Counter(known)
         counts.subtract(before._counted(changed))
