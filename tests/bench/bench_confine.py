@@ -138,9 +138,12 @@ def _changes(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, s
 
 def _many(tmp_path: Path, home: Path) -> list[tuple[str, str, str]]:
     rows = []
-    for kind, number in (("protected", 100), ("protected", _MANY_PROTECTED), ("plain", _MANY)):
+    each_s: dict[str, float] = {}
+    for kind, number in (
+        ("protected", 100), ("protected", _MANY_PROTECTED), ("plain", 100), ("plain", _MANY),
+    ):  # fmt: skip
         roots = _roots(tmp_path / kind, number)
-        with Wall(tmp_path / "state", home) as wall:
+        with Wall(tmp_path / f"state-{kind}-{number}", home) as wall:
             warden = psutil.Process(wall.warden_pid)
             worked = sum(warden.cpu_times()[:2])
             begin = time.perf_counter()
@@ -151,6 +154,8 @@ def _many(tmp_path: Path, home: Path) -> list[tuple[str, str, str]]:
         name = f"{number} {kind} roots at once"
         rows.append((name, f"{spent * 1e3:.0f} ms", ""))
         rows.append((f"{name}, processor time of the warden", f"{worked * 1e3:.0f} ms", ""))
+        few = each_s.setdefault(kind, spent / number)
+        rows.append((f"{name}, for each compared with 100", f"{spent / number / few:.2f} x", ""))
     return rows
 
 

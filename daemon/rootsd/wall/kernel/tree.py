@@ -456,7 +456,7 @@ class SharedTree:
     def _search(self, path: bytes) -> None:
         """Start to search the whole of a root that is shown."""
         if path in self._worktrees.records:
-            self._worktrees.begin_search(path, self._shown[path].fd, covers.mount_points())
+            self._worktrees.begin_search(path, self._shown[path].fd)
 
     @property
     def is_searching(self) -> bool:

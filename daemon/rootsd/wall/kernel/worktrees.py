@@ -20,6 +20,7 @@ from rootsd.wall.git.directories import (
 )
 from rootsd.wall.git.entries import names_below
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, WallWatch
+from rootsd.wall.kernel.covers import mount_points
 
 _SEARCHED_AT_ONCE = 128
 
@@ -36,6 +37,7 @@ class RootWorktrees:
         """The worktrees of each root, with git's records of them."""
         # The searches for more git directories that have not ended, and what they have found.
         self._searches: dict[bytes, Iterator[bytes | None]] = {}
+        self._unsearched: dict[bytes, int] = {}
         self._deep: dict[bytes, set[bytes]] = {}
 
     @property
@@ -64,17 +66,22 @@ class RootWorktrees:
         self.repositories[desired.path] = repositories
         self.records[desired.path] = found
 
-    def begin_search(self, path: bytes, root: int, mounted: set[bytes]) -> None:
-        """Start to search the whole of a root, except what is `mounted`."""
-        self._searches[path] = search_repositories(root, path, mounted)
+    def begin_search(self, path: bytes, root: int) -> None:
+        """Have `search_on` search the whole of an open root, except what is mounted in it."""
+        self._unsearched[path] = root
 
     @property
     def is_searching(self) -> bool:
         """Whether `search_on` has something to do."""
-        return bool(self._searches)
+        return bool(self._searches or self._unsearched)
 
     def search_on(self) -> set[bytes]:
         """Search a part of the roots, and return those in which there are more git directories."""
+        if self._unsearched:
+            mounted = mount_points()  # once for all of them: with 500 roots, this takes 4 ms
+            for path, root in self._unsearched.items():
+                self._searches[path] = search_repositories(root, path, mounted)
+            self._unsearched.clear()
         found = set()
         for path, search in list(self._searches.items()):
             known = self._deep.setdefault(path, set())
@@ -94,6 +101,7 @@ class RootWorktrees:
         for inner in [each for each in self.records if contains(path, each)]:
             del self.records[inner], self.repositories[inner]
             self._searches.pop(inner, None)
+            self._unsearched.pop(inner, None)
             self._deep.pop(inner, None)
             self.names.forget(inner)
 
