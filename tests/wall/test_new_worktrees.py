@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rootsd.core.access import Access
-from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot, desired_mounts
 from rootsd.net.unix_socket import address_of
-from rootsd.wall.kernel import new_worktrees
+from rootsd.wall.git.protected import Protection
+from rootsd.wall.kernel import new_worktrees, worktree_removal
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.worktree_removal import Refused as NotMade
 from rootsd.wall.session.worktree_front import path_inside
@@ -199,6 +203,71 @@ def test_a_program_that_fakes_the_removal_gains_nothing(world: World) -> None:
         assert (tree / ".envrc").exists()
     git("worktree", "remove", "--force", tree, cwd=world.main)
     assert (other / "built" / "deep" / "file").exists()
+
+
+def test_after_a_removal_that_stopped_anywhere_git_outside_can_finish_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops at one change of the disk after the other, as at a kill."""
+    other, unlimited = beside_main(world, "main-y"), 1000
+    changes = ((worktree_removal, "remove_tree"), (os, "unlink"), (os, "rmdir"))
+    for stop in (0, 1, 4, 5, 6, 7, 8, unlimited):
+        tree, left = beside_main(world, f"main-{stop}"), iter(range(stop))
+        subprocess.run(["rm", "-r", tree / "built", tree / "d0"], check=True)
+        with monkeypatch.context() as patch:
+            for module, name in changes:
+                patch.setattr(module, name, stopping(getattr(module, name), left))
+            with nullcontext() if stop == unlimited else pytest.raises(KilledHere):
+                worktree_removal.remove_worktree(shown_worktree(world, tree))
+        if stop == unlimited:
+            break
+        git("worktree", "prune", cwd=world.main)
+        if tree.name in git_output("worktree", "list", cwd=world.main):
+            git("worktree", "remove", "--force", tree, cwd=world.main)
+        assert not tree.exists() or not any(tree.iterdir())
+        git("branch", "-D", tree.name, cwd=world.main)
+    assert not tree.exists()
+    listed = git_output("worktree", "list", cwd=world.main).splitlines()
+    assert [line.split()[0] for line in listed] == [str(world.main), str(other)]
+    assert (other / ".envrc").exists()
+
+
+class KilledHere(BaseException):
+    """Where a test stops a removal."""
+
+
+def stopping(change: Callable[..., None], left: Iterator[int]) -> Callable[..., None]:
+    """Return a change of the disk that is made only while numbers are left."""
+
+    def make(*args: Any, **options: Any) -> None:  # noqa: ANN401
+        if next(left, None) is None:
+            raise KilledHere
+        change(*args, **options)
+
+    return make
+
+
+def shown_worktree(world: World, tree: Path) -> worktree_removal.ShownWorktree:
+    mounts = desired_mounts([approved(world.main), approved(tree)], {})
+    protected = dict.fromkeys((b".git", b".envrc", b".vscode"), Protection.READ_ONLY)
+    return worktree_removal.ShownWorktree(
+        mounts[bytes(tree)],
+        mounts[bytes(world.main)],
+        b".git/worktrees/" + os.fsencode(tree.name),
+        protected,
+        lambda: None,
+    )
+
+
+def test_a_root_whose_checkout_is_away_is_not_taken_for_a_worktree(world: World) -> None:
+    """Its record is on a disk that is not there now, and a program has made one of its name."""
+    tree = beside_main(world, "main-x")
+    record = world.main / ".git" / "worktrees" / "main-x"
+    (tree / ".git").write_text(f"gitdir: {world.home}/away/.git/worktrees/main-x\n")
+    with world.wall(approved(world.main), approved(tree)) as wall:
+        assert "its .git file does not lead to its checkout" in ask(wall, f"may remove {tree}")
+        (tree / ".git").write_text(f"gitdir: {record}\n")
+        assert ask(wall, f"may remove {tree}") == "done"  # the control
 
 
 def test_without_the_option_git_fails_and_there_is_nothing_to_ask(world: World) -> None:

@@ -159,7 +159,7 @@ def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[byt
 def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield those of the `recorded_worktrees` that exist."""
     for folder, own in recorded_worktrees(root, place, common):
-        if leads_to(folder, place + b"/" + own):
+        if _leads_to(folder, place + b"/" + own):
             yield folder, own
 
 
@@ -183,7 +183,7 @@ def recorded_worktree(root: int, place: bytes, own: bytes) -> bytes | None:
     return folder if text and name == GIT and b"\0" not in text else None
 
 
-def leads_to(worktree: bytes, own: bytes) -> bool:
+def _leads_to(worktree: bytes, own: bytes) -> bool:
     """Return whether the `.git` file of a worktree leads to `own`, or to a folder that is gone."""
     with suppress(OSError, ValueError):
         folder = final_path(worktree)

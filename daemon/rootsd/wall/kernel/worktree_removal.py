@@ -21,7 +21,9 @@ from typing import NamedTuple
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import DesiredMount, MountPurpose
 from rootsd.core.paths import contains, text_of
-from rootsd.wall.git.directories import leads_to, recorded_worktree
+from rootsd.disk.git_pointer import find_git_directory
+from rootsd.disk.links import final_path
+from rootsd.wall.git.directories import recorded_worktree
 from rootsd.wall.git.protected import Protection
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.kernel.root_folder import open_root
@@ -65,6 +67,7 @@ def check_removable(worktree: ShownWorktree, shown: Iterable[bytes]) -> None:
     own = repository.path + b"/" + record
     if any(contains(repository.path, each) and contains(each, own) for each in inner):
         raise Refused("its repository lies in another root")
+    _check_leads_back(worktree)
 
 
 def remove_worktree(worktree: ShownWorktree) -> None:
@@ -79,11 +82,9 @@ def remove_worktree(worktree: ShownWorktree) -> None:
     except OSError as error:
         raise Refused("another folder is there now") from error
     with closing(folder), closing(open_root(worktree.repository)) as repository:
-        place = worktree.repository.path
-        if recorded_worktree(repository, place, own) != path or not leads_to(
-            path, place + b"/" + own
-        ):
+        if recorded_worktree(repository, worktree.repository.path, own) != path:
             raise Refused("git's record does not lead to it")
+        _check_leads_back(worktree)
         with closing(os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)) as content:
             _check_empty(content, worktree.protected)
             for entry in sorted(os.listdir(content), key=lambda each: each == ".git"):
@@ -98,6 +99,13 @@ def remove_worktree(worktree: ShownWorktree) -> None:
         common, name = os.path.split(group)
         with suppress(OSError), closing(open_below(repository, common or b".")) as directory:
             os.rmdir(name, dir_fd=directory)  # as git does, if it is empty
+
+
+def _check_leads_back(worktree: ShownWorktree) -> None:
+    """Raise Refused if the `.git` file leads elsewhere, or nowhere: the disk may be away."""
+    own = final_path(worktree.repository.path + b"/" + worktree.record)
+    if find_git_directory(worktree.mount.path) != own:
+        raise Refused("its .git file does not lead to its checkout")
 
 
 def _check_empty(folder: int, protected: Mapping[bytes, Protection]) -> None:
