@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.proxy.run import session
+from rootsd.proxy.run import client_queue, session
 from rootsd.proxy.run.loop import ClientOutput
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.wire.jsonrpc import Malformed, parse_repaired, parse_strict
@@ -204,7 +204,7 @@ def test_a_held_call_that_is_cancelled_never_runs() -> None:
 
 
 def test_this_test_detects_a_cancelled_call_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session.RunSession, "_cancel_queued", lambda *_: False)
+    monkeypatch.setattr(client_queue.ClientQueue, "cancel", lambda *_: False)
     with pytest.raises(AssertionError):
         test_a_held_call_that_is_cancelled_never_runs()
 

@@ -25,8 +25,10 @@ class RelayedSession:
     """What the program is."""
     restart = "restart the MCP server in your client"
     """What to do when it has ended."""
-    backlog = 0
-    """How many bytes of the client wait."""
+    @property
+    def backlog(self) -> int:
+        """How many bytes of the client wait."""
+        return 0
 
     @property
     def deadline(self) -> float:

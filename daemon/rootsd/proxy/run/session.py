@@ -20,21 +20,25 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from itertools import count
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.client_roots import parse_client_roots, unknown_place
 from rootsd.proxy.run import input_required
-from rootsd.proxy.run.call_watch import CALL_METHODS
+from rootsd.proxy.run.client_queue import (
+    ClientQueue,
+    ParsedLine,
+    QueuedLine,
+    contains_call,
+    forward_batch,
+)
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
-from rootsd.proxy.run.place import CallPlace, SessionPlace, Standing, uses_place
+from rootsd.proxy.run.place import SessionPlace, Standing, uses_place
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
@@ -45,7 +49,7 @@ from rootsd.proxy.run.roots import (
     WallState,
 )
 from rootsd.proxy.run.router import MessageRouter
-from rootsd.wire import jsonrpc, mcp_messages
+from rootsd.wire import mcp_messages
 from rootsd.wire.hello import MoveResult
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
@@ -53,7 +57,6 @@ from rootsd.wire.jsonrpc import (
     ErrorResponse,
     Id,
     Malformed,
-    Message,
     Notification,
     Request,
     Response,
@@ -62,26 +65,6 @@ from rootsd.wire.jsonrpc import (
     parse_strict,
 )
 from rootsd.wire.roots_subscription import RootsUpdate
-
-ForwardMember = Callable[[bytes, Message | Malformed, float], bytes | None]
-
-
-def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember) -> bytes | None:
-    """Return the line for a batch whose members were passed to `forward`, or None.
-
-    The bytes between the members stay the same, unless a member is removed.
-    """
-    text = line.decode()
-    places = jsonrpc.element_spans(text)
-    parts = [text[start:end].encode() for start, end in places]
-    outcome = [forward(*each, now) for each in zip(parts, batch.members, strict=True)]
-    kept = [part for part in outcome if part is not None]
-    if len(kept) < len(parts):
-        return b"[" + b",".join(kept) + b"]" if kept else None
-    gaps = [0, *(end for _, end in places)]
-    before = [text[gap:start].encode() for gap, (start, _) in zip(gaps, places, strict=False)]
-    return b"".join(map(bytes.__add__, before, kept)) + text[gaps[-1] :].encode()
-
 
 _RESTART_WAIT_S = 2.0
 """How long a call waits for other calls to end, which a restart would fail."""
@@ -95,22 +78,12 @@ _BUSY = RootsdError(
 _NOT_KNOWN = RootsdError("rootsd does not answer, so no folder is open", "rootsd status")
 _NO_APPROVED_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
-ParsedLine = Message | Batch | Malformed
-
 
 class _Action(Enum):
     """What to do with the first line of the client's queue."""
 
     FORWARD = auto()
     HOLD = auto()
-
-
-class _Queued(NamedTuple):
-    """A line of the client that waits, with what it says about its place if it depends on one."""
-
-    line: bytes
-    message: ParsedLine
-    place: CallPlace | None
 
 
 class _ServerState(Enum):
@@ -135,8 +108,6 @@ class RunSession(RelayedSession):
         signer: StateSigner,
         place: SessionPlace | None = None,
     ) -> None:
-        self.backlog = 0
-        """How many bytes of the client wait in the queue."""
         self._provider = provider
         self._restart_policy = restart_policy
         self._gate = gate
@@ -145,13 +116,18 @@ class RunSession(RelayedSession):
         self._place = place  # None for a session that stays where it began
         self._router = MessageRouter(provider, gate, out, signer)
         self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
-        self._queue: deque[_Queued] = deque()
+        self._queue = ClientQueue()
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
         self._handshake_id: Id | None = None
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes of the client wait in the queue."""
+        return self._queue.size
 
     @property
     def deadline(self) -> float:
@@ -181,7 +157,7 @@ class RunSession(RelayedSession):
             self._apply_roots(now)
             self._advance(now)
             return
-        if isinstance(message, Notification) and self._cancel_queued(message):
+        if isinstance(message, Notification) and self._queue.cancel(message):
             self._advance(now)
             return
         if self._may_skip_queue(message):
@@ -193,13 +169,12 @@ class RunSession(RelayedSession):
             return
         if (queued := self._to_queue(line, message)) is not None:
             self._queue.append(queued)
-            self.backlog += len(queued.line)
             self._advance(now)
 
-    def _to_queue(self, line: bytes, message: ParsedLine) -> _Queued | None:
+    def _to_queue(self, line: bytes, message: ParsedLine) -> QueuedLine | None:
         """Return what to queue, or None for a line that the client has to send again."""
         if self._place is None or not uses_place(message):
-            return _Queued(line, message, None)
+            return QueuedLine(line, message, None)
         told = None
         if isinstance(message, Request):
             if (question := input_required.place_question(message, self._signer)) is not None:
@@ -215,7 +190,7 @@ class RunSession(RelayedSession):
                 line = input_required.without_place(line.decode()).encode()
                 message = parse_strict(line)
         place = self._place.place_of(message)
-        return _Queued(line, message, place if told is None else place._replace(told=told))
+        return QueuedLine(line, message, place if told is None else place._replace(told=told))
 
     def from_server(self, line: bytes, now: float) -> None:
         """Take a line of the server, without its newline."""
@@ -394,10 +369,8 @@ class RunSession(RelayedSession):
         self._refuse_queue(error)
 
     def _refuse_queue(self, error: RootsdError) -> None:
-        for each in self._queue:
-            self._refuse(each.message, error)
-        self._queue.clear()
-        self.backlog = 0
+        while self._queue:
+            self._refuse(self._queue.take().message, error)
 
     def _refuse(self, message: ParsedLine, error: RootsdError) -> None:
         for member in message.members if isinstance(message, Batch) else (message,):
@@ -407,10 +380,10 @@ class RunSession(RelayedSession):
 
     def _advance(self, now: float) -> None:
         while (
-            self._queue and (action := self._action_for(self._queue[0], now)) is not _Action.HOLD
+            self._queue
+            and (action := self._action_for(self._queue.first, now)) is not _Action.HOLD
         ):
-            line, message, *_ = self._queue.popleft()
-            self.backlog -= len(line)
+            line, message, _ = self._queue.take()
             if isinstance(action, RootsdError):
                 self._refuse(message, action)
             elif isinstance(message, Batch):
@@ -421,7 +394,7 @@ class RunSession(RelayedSession):
         if not self._queue:
             self._wait_until, self._may_wait = math.inf, True
 
-    def _action_for(self, queued: _Queued, now: float) -> _Action | RootsdError:
+    def _action_for(self, queued: QueuedLine, now: float) -> _Action | RootsdError:
         is_absent = self._server_state is _ServerState.ABSENT and not self._provider.folders
         if not is_absent and (
             self._server_state is not _ServerState.RUNNING
@@ -436,7 +409,7 @@ class RunSession(RelayedSession):
             return standing
         if is_absent:
             return _NO_APPROVED_ROOTS
-        if not _contains_call(queued.message):
+        if not contains_call(queued.message):
             return _Action.FORWARD
         if not self._provider.wall_is_settled:
             return _Action.HOLD
@@ -451,7 +424,7 @@ class RunSession(RelayedSession):
             return _Action.HOLD
         return self._action_for_call(now)
 
-    def _standing_of(self, queued: _Queued, now: float) -> Standing | RootsdError:
+    def _standing_of(self, queued: QueuedLine, now: float) -> Standing | RootsdError:
         """Return whether the server is where the session works, if a line depends on that."""
         if self._place is None or queued.place is None:
             return Standing.HERE
@@ -498,25 +471,6 @@ class RunSession(RelayedSession):
         if isinstance(message, Request):
             return message.method == "ping" and self._server_state is _ServerState.RUNNING
         return isinstance(message, Notification) and self._router.cancels_open(message)
-
-    def _cancel_queued(self, notification: Notification) -> bool:
-        """Remove the request that a notification cancels from the queue. Return whether it was
-        there.
-        """
-        id_ = mcp_messages.cancelled_id(notification)
-        for number, queued in enumerate(self._queue):
-            line, message, *_ = queued
-            if id_ is None or not _contains_request(message, id_):
-                continue
-            kept = _without_request(line, message, id_)
-            self.backlog -= len(line)
-            del self._queue[number]
-            if kept is not None:
-                self.backlog += len(kept)
-                rest = queued._replace(line=kept, message=parse_strict(kept))
-                self._queue.insert(number, rest)
-            return True
-        return False
 
     def _to_server(self, line: bytes | None) -> None:
         if line is not None:
@@ -610,30 +564,9 @@ class RunSession(RelayedSession):
         return isinstance(id_, str) and id_.startswith(self._own_id_prefix)
 
 
-def _contains_call(message: ParsedLine) -> bool:
-    """Whether a line contains a request for which a server may need its roots."""
-    if isinstance(message, Batch):
-        return any(_contains_call(member) for member in message.members)
-    return isinstance(message, Request) and message.method in CALL_METHODS
-
-
 def _is_2026(message: ParsedLine) -> bool:
     """Whether a line is a request of MCP 2026-07-28, whose client is not asked separately."""
     return isinstance(message, Request) and input_required.carries_protocol_version(message)
-
-
-def _contains_request(message: ParsedLine, id_: Id) -> bool:
-    members = message.members if isinstance(message, Batch) else (message,)
-    return any(isinstance(each, Request) and each.id == id_ for each in members)
-
-
-def _without_request(line: bytes, message: ParsedLine, id_: Id) -> bytes | None:
-    """Return the line without the request `id_`, or None if nothing else is in it."""
-
-    def keep(part: bytes, member: Message | Malformed, _: float) -> bytes | None:
-        return None if _contains_request(member, id_) else part
-
-    return forward_batch(line, message, 0.0, keep) if isinstance(message, Batch) else None
 
 
 def _is_utf8(line: bytes) -> bool:
