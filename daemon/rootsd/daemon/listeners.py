@@ -11,7 +11,6 @@ import logging
 import os
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import anyio
@@ -129,12 +128,7 @@ class SocketListeners:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._mcp.close()
         self._control.close()
         for lock in self._locks[1:]:

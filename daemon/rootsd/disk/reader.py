@@ -23,7 +23,6 @@ import stat
 import struct
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rootsd.disk.inode import birth_time_ns_fd
@@ -339,12 +338,7 @@ class OpenFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

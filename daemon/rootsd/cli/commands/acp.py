@@ -8,9 +8,8 @@ from __future__ import annotations
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.options.wall import wall_options
+from rootsd.cli.options.wall import only_option, proxy_options
 
 SECTION = "For programs"
 
@@ -25,14 +24,7 @@ rootsd acp --only tag:work --wrap-servers -- codex-acp"""
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME|tag:T|focus|cwd",
-    shell_complete=completion.scopes,
-    help="allow sessions only in these roots: by name, by tag, with the tag of the focus, or the"
-    " one that holds the working directory",
-)
+@only_option("allow sessions only in")
 @click.option(
     "--workspace", is_flag=True, help="allow sessions only in the workspace of this folder"
 )
@@ -44,18 +36,7 @@ rootsd acp --only tag:work --wrap-servers -- codex-acp"""
     is_flag=True,
     help="also start the MCP servers of each session with rootsd run",
 )
-@click.option("--name", metavar="NAME", help="the name of this agent in rootsd sessions")
-@click.option(
-    "--confine",
-    is_flag=True,
-    help="let the kernel hide all other files from the agent (Linux); the options below need it",
-)
-@click.option(
-    "--no-confine",
-    is_flag=True,
-    help="do not confine the agent, even if config.toml says default = true in [confine]",
-)
-@wall_options
+@proxy_options("agent")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- AGENT [ARGUMENT]...")
 @pass_invocation
 def command(invocation: Invocation, /, **_: object) -> int:

@@ -12,7 +12,7 @@ import click
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.options.wall import wall_options
+from rootsd.cli.options.wall import name_option, only_option, wall_options
 
 SECTION = "For programs"
 
@@ -57,14 +57,7 @@ class KeptNamesOutput(TypedDict):
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME|tag:T|focus|cwd",
-    shell_complete=completion.scopes,
-    help="show only these roots: by name, by tag, with the tag of the focus, or the one that holds"
-    " the working directory",
-)
+@only_option("show only")
 @click.option("--all", "everything", is_flag=True, help="show every approved root")
 @click.option(
     "--add",
@@ -86,7 +79,7 @@ class KeptNamesOutput(TypedDict):
     help="of this project, show only the working directory; git does not work in it then",
 )
 @wall_options
-@click.option("--name", metavar="NAME", help="the name of this program in rootsd sessions")
+@name_option("program")
 @click.option("--show", is_flag=True, help="print what the program would see, and why")
 @click.option(
     "--clean",

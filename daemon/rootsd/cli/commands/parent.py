@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import click
@@ -65,6 +66,13 @@ _project_files = click.option(
     metavar="NAME",
     help="a file that makes its folder a project, as NAME or *.SUFFIX; a ! in front removes it",
 )
+
+
+def _described(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say how a folder is watched."""
+    for option in (_dry_run, _mounts, _project_files, _nested, _skip, _depth):
+        command = option(command)
+    return command
 
 
 class _ResultText(NamedTuple):
@@ -154,12 +162,7 @@ def list_(invocation: Invocation) -> None:
     epilog="rootsd parent add ~/src --depth 2 --skip 'old-*'",
 )
 @click.argument("path", shell_complete=completion.folders)
-@_depth
-@_skip
-@_nested
-@_project_files
-@_mounts
-@_dry_run
+@_described
 @pass_invocation
 def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Watch one more folder for projects."""
@@ -203,12 +206,7 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
     epilog="rootsd parent set ~/src --depth 6\nrootsd parent set . --skip ''",
 )
 @click.argument("path", shell_complete=completion.parents)
-@_depth
-@_skip
-@_nested
-@_project_files
-@_mounts
-@_dry_run
+@_described
 @pass_invocation
 def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Change how a folder is watched.

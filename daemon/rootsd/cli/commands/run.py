@@ -8,9 +8,8 @@ from __future__ import annotations
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
-from rootsd.cli.options.wall import wall_options
+from rootsd.cli.options.wall import only_option, proxy_options
 
 SECTION = "For programs"
 
@@ -26,13 +25,10 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME|tag:T|focus|cwd[/SUB]",
-    shell_complete=completion.scopes,
-    help="give the server only these roots: by name, by tag, with the tag of the focus, or the one"
-    " that holds the working directory; cwd/SUB gives only the folder SUB in that directory",
+@only_option(
+    "give the server only",
+    "NAME|tag:T|focus|cwd[/SUB]",
+    "; cwd/SUB gives only the folder SUB in that directory",
 )
 @click.option(
     "--workspace",
@@ -68,18 +64,7 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
     help="keep the roots of the folder where the session began; otherwise the server moves with"
     " the agent",
 )
-@click.option("--name", metavar="NAME", help="the name of this server in rootsd sessions")
-@click.option(
-    "--confine",
-    is_flag=True,
-    help="let the kernel hide all other files from the server (Linux); the options below need it",
-)
-@click.option(
-    "--no-confine",
-    is_flag=True,
-    help="do not confine the server, even if config.toml says default = true in [confine]",
-)
-@wall_options
+@proxy_options("server")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
 @pass_invocation
 def command(invocation: Invocation, /, **_: object) -> int:

@@ -1,6 +1,7 @@
-"""The options of the wall, which `rootsd confine`, `rootsd run`, and `rootsd acp` share.
+"""The options that `rootsd confine`, `rootsd run`, and `rootsd acp` share.
 
-This is for the help and the completion. `rootsd.wall.session.options` parses the words as typed.
+This is for the help and the completion. `rootsd.wall.session.options` and
+`rootsd.proxy.run.options` parse the words as typed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from rootsd.cli.options import completion
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,6 +45,53 @@ _CHOICES = {
         "if a program still holds a file of a removed root, say so (tell) or end it (kill)",
     ),
 }
+
+
+def only_option(
+    words: str, form: str = "NAME|tag:T|focus|cwd", more: str = ""
+) -> Callable[[Command], Command]:
+    """Return the option that limits the roots. `words` begin its help, and `more` ends it."""
+    return click.option(
+        "--only",
+        multiple=True,
+        metavar=form,
+        shell_complete=completion.scopes,
+        help=f"{words} these roots: by name, by tag, with the tag of the focus, or the one that"
+        f" holds the working directory{more}",
+    )
+
+
+def proxy_options(noun: str) -> Callable[[Command], Command]:
+    """Return the last options of a proxy in front of an agent or a server."""
+
+    def add(command: Command) -> Command:
+        for each in (
+            wall_options,
+            click.option(
+                "--no-confine",
+                is_flag=True,
+                help=f"do not confine the {noun}, even if config.toml says default = true in"
+                " [confine]",
+            ),
+            click.option(
+                "--confine",
+                is_flag=True,
+                help=f"let the kernel hide all other files from the {noun} (Linux); the options"
+                " below need it",
+            ),
+            name_option(noun),
+        ):
+            command = each(command)
+        return command
+
+    return add
+
+
+def name_option(noun: str) -> Callable[[Command], Command]:
+    """Return the option that names a program."""
+    return click.option(
+        "--name", metavar="NAME", help=f"the name of this {noun} in rootsd sessions"
+    )
 
 
 def wall_options(command: Command) -> Command:

@@ -23,8 +23,6 @@ from rootsd.cli.text.render import Flags
 from rootsd.core.labels import safe_label
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rootsd.wire.scans import ScanProgressItem
 
 _TERMINAL = "/dev/tty"
@@ -186,12 +184,7 @@ class ProgressLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._stream is not None and self._drawn_at is not None:
             self._stream.write(_CLEAR)
             self._stream.flush()
