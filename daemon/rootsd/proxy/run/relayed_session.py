@@ -25,6 +25,7 @@ class RelayedSession:
     """What the program is."""
     restart = "restart the MCP server in your client"
     """What to do when it has ended."""
+
     @property
     def backlog(self) -> int:
         """How many bytes of the client wait."""
