@@ -345,11 +345,21 @@ def test_a_change_outside_wins() -> None:
     assert carried("[core]\nsparseCheckout = true\n" + START, START, START).changes
 
 
-_KEYS = st.sampled_from(
-    sorted(
-        {key for text in (START, *_REDIRECTED.values()) for key in settings(text)}
-        | {key for each in _REFUSED for key in settings(_spellings(*each)["plain"])}
-        | {key for text in _CARRIED for key in settings(text)}
+# Deferred, because git lists them: only the worker that needs them starts it.
+_KEYS = st.deferred(
+    lambda: st.sampled_from(
+        sorted(
+            settings(
+                "\n".join(
+                    [
+                        START,
+                        *_REDIRECTED.values(),
+                        *(_spellings(*each)["plain"] for each in _REFUSED),
+                        *_CARRIED,
+                    ]
+                )
+            )
+        )
     )
 )
 _VALUES = st.sampled_from(
