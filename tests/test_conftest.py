@@ -16,7 +16,7 @@ import pytest
 
 from support.needs import NEEDS, unmet
 from support.sizes import Size, Sizes
-from support.worker_order import slow_first
+from support.worker_order import SLOW_FOLDERS, slow_first
 
 TOP = Path(__file__).parent.parent
 
@@ -130,6 +130,10 @@ def test_each_workers_part_starts_with_slow_files_and_has_each_test_once(
     for first in range(0, size * workers, size):
         part = [test.path.parts[0] for test in ordered[first : first + size]]
         assert part == sorted(part, reverse=True)
+
+
+def test_the_slow_folders_are_there() -> None:
+    assert {path.name for path in (TOP / "tests").rglob("*/")} >= SLOW_FOLDERS
 
 
 def test_home_cannot_be_made_even_by_root() -> None:

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
-SLOW_FOLDERS = frozenset({"confine", "e2e", "faults", "trust", "watching"})
+SLOW_FOLDERS = frozenset({"e2e", "faults", "trust", "wall", "watching"})
 
 
 class HasPlace(Protocol):
