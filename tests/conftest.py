@@ -27,7 +27,7 @@ import hypothesis
 import pytest
 
 from rootsd.link import hidden_process
-from support import preloaded
+from support import preloaded, unsynced
 from support.leftover_processes import end_left_behind
 from support.needs import unmet
 from support.person import Person
@@ -93,6 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
     kept["PATH"] = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.clear()
     os.environ.update(kept | SET_VARIABLES)
+    unsynced.skip_syncs_if_wanted()
     # Tests run commands in this process, and others read it. It must not hide from them.
     hidden_process._PR_SET_DUMPABLE = PR_GET_DUMPABLE
     # A background job of a shell ignores Ctrl-C, and so would the programs that it starts.

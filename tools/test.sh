@@ -11,6 +11,8 @@ set -eu
 # Without bytecode, each worker compiles all tests, and each program that a test starts compiles
 # rootsd: a third more time.
 unset PYTHONDONTWRITEBYTECODE
+# See tests/support/unsynced.py.
+export PYTEST_WITHOUT_SYNCS=1
 
 venv=${VENV:-.venv}
 cache=$venv/pytest-cache

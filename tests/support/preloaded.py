@@ -403,6 +403,7 @@ def _load_everything() -> None:
         with suppress(ImportError):  # of a module for another system
             import_module(module.name)
     run_path(str(Path(__file__).parent / "login_start" / "sitecustomize.py"))
+    run_path(str(Path(__file__).parent / "unsynced.py"))["skip_syncs_if_wanted"]()
     # These are loaded only when they are needed, which each daemon does.
     import_module("tomllib")
     import anyio  # noqa: PLC0415 - a process that loads less does without

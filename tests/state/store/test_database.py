@@ -28,6 +28,7 @@ from rootsd.state.store.database import (
 )
 from rootsd.state.store.rows import read_events, read_head, write_events, write_observed
 from rootsd.state.store.schema import migrate
+from support import unsynced
 from support.sample_decisions import NOON, approved, decide, project
 
 
@@ -45,6 +46,12 @@ def db(file: Path) -> Iterator[Database]:
         yield opened
 
 
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PRAGMAS", unsynced.SYNCED_PRAGMAS)
+
+
+@pytest.mark.usefixtures("synced")
 def test_the_settings_that_protect_decisions_are_on(db: Database) -> None:
     assert db.execute("PRAGMA locking_mode").fetchone() == ("exclusive",)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("persist",)
