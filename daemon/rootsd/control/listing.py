@@ -40,7 +40,7 @@ def matching_projects(
     named: Sequence[Project] = (
         ReferenceResolver(catalog, canonical).every(query.refs)
         if query.refs
-        else sorted(catalog.projects.values(), key=lambda project: project.path)
+        else [catalog.projects[path] for path in catalog.sorted_paths]
     )
     under = None if query.under is None else canonical(query.under)
     _check_tag(catalog, query.tag)
@@ -58,8 +58,10 @@ def matching_projects(
 
 def _check_tag(catalog: Catalog, tag: str | None) -> None:
     """Raise UnknownProject if no project has the tag, and another tag is nearly the same."""
+    if tag is None:
+        return
     known = {each for project in catalog.projects.values() for each in project.ruling.tags}
-    if tag is None or tag in known or not (similar := nearest(tag, known)):
+    if tag in known or not (similar := nearest(tag, known)):
         return
     hint = did_you_mean(map(safe_label, similar))
     message = f"no project has the tag {safe_label(tag)}{hint}"
