@@ -191,6 +191,7 @@ class Catalog:
         )
         new._copy_cached(self, touched)
         new._update_sorted_paths(self, touched)
+        new._update_ids(self, touched)
         return new
 
     def _reserved_after(
@@ -228,6 +229,20 @@ class Catalog:
             elif path in self.projects and path not in before.projects:
                 insort(kept, path)
         self.__dict__["sorted_paths"] = kept
+
+    def _update_ids(self, before: Catalog, changed: Collection[bytes]) -> None:
+        """Replace the ids of the changed projects in those of `before`."""
+        known = before.__dict__.get("ids")
+        if known is None or "ids" in self.__dict__:
+            return
+        ids = dict(known)
+        for path in changed:
+            if (project := before.projects.get(path)) is not None:
+                del ids[project.id]
+        for path in changed:
+            if (project := self.projects.get(path)) is not None:
+                ids[project.id] = path
+        self.__dict__["ids"] = ids
 
     def _update_sorted_roots(self, before: Catalog, changed: Collection[bytes]) -> None:
         """Insert the few changed roots into the sorted roots of `before`."""
