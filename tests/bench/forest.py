@@ -6,7 +6,7 @@ plain folders, loose projects, bare repositories, worktrees, a submodule, other 
 links, unreadable folders, and names that are not UTF-8. All other repositories share one real
 `.git` with its objects as hard links; each has its own index, as git would have written it there.
 
-Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
+Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean] [--sources N]
 """
 
 from __future__ import annotations
@@ -224,8 +224,9 @@ def main() -> None:
     parser.add_argument("--repositories", type=int, default=500)
     parser.add_argument("--heavy", type=int, default=60, help="folders in each heavy tree")
     parser.add_argument("--lean", action="store_true", help="no heavy trees")
+    parser.add_argument("--sources", type=int, default=8, help="most source folders in each")
     options = parser.parse_args()
-    plan = Plan(options.repositories, 0 if options.lean else options.heavy)
+    plan = Plan(options.repositories, 0 if options.lean else options.heavy, options.sources)
     forest = make_forest(options.folder.resolve(), plan)
     sys.stdout.write(f"{len(forest.repositories)} repositories, {forest.folders} folders\n")
 
