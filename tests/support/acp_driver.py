@@ -19,6 +19,8 @@ from typing import Any
 
 # In these, an agent asks, or needs not ask. In others, a second model decides, or nobody does.
 MODES = frozenset(("default", "full-access", "agent-full-access"))
+# The first session of a daemon on a busy machine. A person would try again.
+BUSY = "rootsd does not answer"
 SERVED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": False}
 
 
@@ -33,14 +35,17 @@ class Driver:
         self.served: list[str] = []
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
-        """Return the answer to a request, and answer those of the agent meanwhile."""
+        """Return the answer to a request, and answer those of the agent meanwhile.
+
+        Send it again if the daemon was too busy to answer.
+        """
         self._ids += 1
         self._send({"id": self._ids, "method": method, "params": params})
         assert self._agent.stdout is not None
         for line in self._agent.stdout:
             message: dict[str, Any] = json.loads(line)
             if "method" not in message and message["id"] == self._ids:
-                return message
+                return self.call(method, **params) if BUSY in str(message) else message
             if "method" in message and "id" in message:
                 self._send({"id": message["id"], **self._answer(message)})
         raise AssertionError("the agent has ended")

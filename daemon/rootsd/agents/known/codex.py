@@ -44,8 +44,9 @@ def state() -> forms.state.AgentState:
         # with Landlock, refuses every restricted mode in this version.
         arguments=("-c", 'sandbox_mode="danger-full-access"'),
         remark=(
-            "Codex's own sandbox cannot work inside and is off, so its commands can use the"
-            " network; --no-network would take it from Codex itself, too"
+            "Codex's own sandbox cannot work inside and is off (in an editor, choose the mode Full"
+            " access), so its commands can use the network; --no-network would take it from Codex"
+            " itself, too"
         ),
         is_tried=True,
     )  # fmt: skip
