@@ -109,7 +109,9 @@ class RootsFeed(Generic[Root]):
         if self._has_given_up:
             if not self.link.is_refused:
                 self.link.policy.asked(time.monotonic())
-            self._update(self._subscription.give_up())
+                self.link.attend()  # a daemon may be there again
+            if self.link.connection is None:
+                self._update(self._subscription.give_up())
 
     def report(self, names: tuple[str, ...]) -> None:
         """Report to the daemon which roots the server has."""

@@ -56,10 +56,15 @@ def test_without_a_daemon_calls_fail_and_the_server_stays_as_it_is() -> None:
         harness.shake_hands()
         harness.wait(2)
         harness.raw_to_server()
-        harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
+        nothing = RootsUpdate[RootFolder]((), 1, is_known=False)
+        harness.session.roots_updated(nothing._replace(requests=0), harness.now)
+        harness.is_daemon_there = False
         harness.client(call(1))
+        assert harness.to_client() == [], "a daemon may be there again"
+        harness.session.roots_updated(nothing, harness.now)
         (answer,) = harness.to_client()
         assert "rootsd does not answer" in answer["error"]["message"]
+        harness.is_daemon_there = True
         harness.approve(API)
         harness.client(call(2))
         assert [each["id"] for each in harness.to_server()] == [2]

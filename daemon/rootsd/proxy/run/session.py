@@ -120,6 +120,7 @@ class RunSession(RelayedSession):
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
+        self._look: bool | None = None  # for a daemon, on behalf of a call: whether it has ended
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
         self._handshake_id: Id | None = None
@@ -440,7 +441,8 @@ class RunSession(RelayedSession):
         if due.need is RestartNeed.NONE:
             return _Action.FORWARD
         if due.need is RestartNeed.NARROWER and not self._provider.is_known:
-            return _NOT_KNOWN  # a daemon that restarts should not cost the state of the server
+            # A daemon that restarts should not cost the state of the server.
+            return self._look_for_daemon()
         if all(_mentions(each, due.lost) for each in self._router.in_flight()):
             self._request_restart()
             return _Action.HOLD
@@ -448,6 +450,19 @@ class RunSession(RelayedSession):
             self._wait_until = min(self._wait_until, now + _RESTART_WAIT_S)
             return _Action.HOLD
         return _Action.FORWARD if due.need is RestartNeed.WIDER else _BUSY
+
+    def _look_for_daemon(self) -> _Action | RootsdError:
+        """Hold a call until it is certain that no daemon says what is approved."""
+        if self._look is None:
+            self._look = False
+            self._provider.when_known(self._looked)
+        if not self._look:
+            return _Action.HOLD
+        self._look = None
+        return _NOT_KNOWN
+
+    def _looked(self, _: float) -> None:
+        self._look = None if self._provider.is_known else True
 
     def _needed_restart(self) -> RestartDecision:
         if self._restart_policy.wall_is_outdated():
