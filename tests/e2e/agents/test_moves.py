@@ -63,10 +63,10 @@ def commit(world: AgentWorld, name: str, branch: str) -> None:
         assert world.run_as_person(*git, *words).status == 0
 
 
-def round_of_moves(world: AgentWorld, number: int) -> list[tuple[list[Step], Place]]:
+def round_of_moves(world: AgentWorld) -> list[tuple[list[Step], Place]]:
     """Return the moves of one session in api, each with the place after it."""
     api, lib, docs = (world.parent / name for name in ("api", "lib", "docs"))
-    tree = api / IN_CLAUDE / f"fix{number}"
+    tree = api / IN_CLAUDE / "fix"  # each session makes it again
     branch = f"worktree-{tree.name}"
     begin = Place(api, "main-of-api", (tree, docs), (lib,))
     main = Place(api, "main-of-api", (tree,), (lib, docs))
@@ -119,13 +119,11 @@ class Session(NamedTuple):
     seconds: tuple[tuple[str, float], ...]
 
 
-def play(
-    world: AgentWorld, number: int, times: int, names: Sequence[str], *, wrapped: bool
-) -> Session:
+def play(world: AgentWorld, times: int, names: Sequence[str], *, wrapped: bool) -> Session:
     """Play one session, with `times` calls of each server after each move."""
     settings_of(world).unlink(missing_ok=True)
     script, asked, first = list[Step](), dict[int, tuple[str, Place]](), list[int]()
-    for steps, place in round_of_moves(world, number):
+    for steps, place in round_of_moves(world):
         script += steps
         first += range(len(script), len(script) + len(names))
         for name in [*names] * times:
@@ -173,7 +171,7 @@ def test_no_server_answers_for_a_tree_where_the_agent_is_not(
     )
     with world:
         prepare(world)
-        sessions = [play(world, number, times, names, wrapped=True) for number in range(count)]
+        sessions = [play(world, times, names, wrapped=True) for _ in range(count)]
     right, late = (sum(each) for each in list(zip(*sessions, strict=True))[:2])
     wrong = [each for session in sessions for each in session.wrong]
     print(f"{right} right, {late} late, {len(wrong)} wrong")  # noqa: T201
@@ -188,9 +186,9 @@ def test_without_rootsd_servers_answer_for_the_wrong_tree(world: AgentWorld, siz
     names = sizes.pick(test=TWO, check=TWO, soak=tuple(FOLLOWED))
     with world:
         prepare(world)
-        wrong = play(world, 0, 1, names, wrapped=False).wrong
-    missing = {name for name in names if not any(f" {name}, " in each for each in wrong)}
-    assert missing == set()
+        wrong = play(world, 1, names, wrapped=False).wrong
+    right = {name for name in names if not any(f" {name}, " in each for each in wrong)}
+    assert right <= {"sdk"}, "it asks in each call, and Claude Code answers rightly"
 
 
 class WithFolder(Codex):
