@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -109,6 +110,17 @@ class Client:
     def say(self, *lines: bytes) -> None:
         self.stdin.write(b"".join(lines))
         self.stdin.flush()
+
+    def say_what_fits(self, data: bytes) -> bytes:
+        """Send until nobody takes more. Return the rest."""
+        rest, pipe = bytearray(data), self.stdin.fileno()
+        has_room = select.poll()
+        has_room.register(pipe, select.POLLOUT)
+        os.set_blocking(pipe, False)
+        while rest and has_room.poll(1_000):
+            del rest[: os.write(pipe, rest)]
+        os.set_blocking(pipe, True)
+        return bytes(rest)
 
     def hear(self) -> Message:
         message: Message = json.loads(self.stdout.readline())

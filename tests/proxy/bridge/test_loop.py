@@ -14,6 +14,7 @@ import pytest
 from rootsd.service import start_record
 from support.bridges import (
     HANG_GUARD_S,
+    META_2026,
     PING,
     Daemon,
     answer_pings,
@@ -53,6 +54,20 @@ def test_an_answer_after_the_half_close_still_arrives() -> None:
     with daemons(answer_at_the_end):
         done = run(PING)
     assert (done.stdout, done.returncode) == (PONG, 0)
+
+
+def test_a_client_that_takes_no_answer_of_the_bridge_itself_is_not_read() -> None:
+    meta = {**META_2026, "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+    line = request("x" * 50_000, "tools/call", {"name": "x", "_meta": meta})
+    with daemons(echo), bridge() as client:
+        client.say(PING)
+        client.hear()
+        unsent = client.say_what_fits(line * 200)
+        assert len(unsent) > 2 << 20
+        rest = threading.Thread(target=client.say, args=(unsent,))
+        rest.start()
+        assert {client.hear()["result"]["resultType"] for _ in range(200)} == {"input_required"}
+        rest.join()
 
 
 def test_a_client_that_does_not_read_can_still_send_and_loses_nothing() -> None:
