@@ -65,6 +65,9 @@ def command(
     """Watch folders, start the daemon, and show what it finds.
 
     You can repeat this command at any time. No project is published before you approve it.
+
+    On a terminal, up asks first about your whole home folder, and about a folder inside one that
+    is watched already.
     """
     from rootsd.cli.answers import lifecycle, sync_control
 
