@@ -2,11 +2,11 @@
 
     acp_driver.py PLAN COMMAND...
 
-PLAN is JSON: the folders `api`, `secret`, and `late`, the `servers` of the session, the `prompt`,
-and the file `result`. The client allows whatever the agent asks for, and serves files. First it
-asks for a session in `secret`, and then for one in `api`. If the agent can, it resumes this with
-`late`, until somebody has approved that. `result` becomes JSON with the answers, and the files
-that the client served.
+PLAN is JSON: the folders `api`, `secret`, and perhaps `late`, the `servers` of the session, the
+`prompt`, and the file `result`. The client allows whatever the agent asks for, and serves files.
+First it asks for a session in `secret`, then for one in `api`. If there is a folder `late`, and
+the agent can, it resumes this with `late`, until somebody has approved that. `result` becomes JSON
+with the answers, and with the files that the client served.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main(plan: str, *words: str) -> None:
     if "result" in session:
         name = session["result"]["sessionId"]
         can = begun["result"]["agentCapabilities"].get("sessionCapabilities") or {}
-        if {"resume", "additionalDirectories"} <= can.keys():
+        if "late" in given and {"resume", "additionalDirectories"} <= can.keys():
             again = {"sessionId": name, **setup, "additionalDirectories": [given["late"]]}
             answer = found["early"] = driver.call("session/resume", **again)
             while f"rootsd approve {given['late']}" in str(answer):

@@ -173,10 +173,11 @@ class Codex:
     name, label, speaks_mcp = "codex", "Codex CLI", True
     packages, package = "five", "@openai/codex"
     sets = ("CODEX_CI", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID")
+    model = "gpt-5"
 
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         lines = [
-            'model = "gpt-5.5"', 'model_provider = "scripted"', "[model_providers.scripted]",
+            f'model = "{self.model}"', 'model_provider = "scripted"', "[model_providers.scripted]",
             'name = "scripted"', f'base_url = "{model}/v1"', 'wire_api = "responses"',
             'env_key = "SCRIPTED_KEY"',
         ]  # fmt: skip
@@ -197,6 +198,12 @@ class Codex:
 
     def environment(self, model: str) -> dict[str, str]:
         return {"SCRIPTED_KEY": "dummy"}
+
+
+class PatchingCodex(Codex):
+    """With a model that it knows, it offers its tool for patches, and hides those of servers."""
+
+    model = "gpt-5.5"
 
 
 class GeminiCli:
@@ -353,3 +360,5 @@ class Pi:
 FIVE: tuple[AgentProgram, ...] = (ClaudeCode(), Codex(), GeminiCli(), CopilotCli(), OpenCode())
 OTHERS: tuple[AgentProgram, ...] = (QwenCode(), Cline(), Pi())
 PROGRAMS = {program.name: program for program in (*FIVE, *OTHERS)}
+# The same, each with a tool that edits files.
+EDITORS: dict[str, AgentProgram] = {**PROGRAMS, "codex": PatchingCodex()}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import acp_driver
-from support.agent_programs import PROGRAMS
+from support.agent_programs import EDITORS
 from support.agent_world import ROOTSD, AgentWorld
 from support.confined_agents import ConfinedProgram, draw_dot, editing, reading
 from support.polling import until
@@ -57,16 +57,17 @@ class RelayedProgram(ConfinedProgram):
     """
 
     def __init__(self, name: str, world: AgentWorld, *options: str, **servers: list[str]) -> None:
-        super().__init__(PROGRAMS[name], *options)
+        super().__init__(EDITORS[name], *options)
         self.packages = SPEAKERS[name].packages
         variables = {"name": "ROOTSD_DIR", "value": str(world.directory)}
+        folders = ("api", "secret") if servers else ("api", "secret", "late")
         self._plan = {
             "result": str(world.folder / "result.json"),
             "servers": [
                 {"name": name, "command": words[0], "args": words[1:], "env": [variables]}
                 for name, words in servers.items()
             ],
-            **{name: str(world.parent / name) for name in ("api", "secret", "late")},
+            **{name: str(world.parent / name) for name in folders},
         }
 
     def command(self, prompt: str) -> list[str]:
@@ -101,8 +102,8 @@ def test_an_agent_works_in_approved_folders_only(
         api, secret, late = (world.parent / each for each in ("api", "secret", "late"))
         draw_dot(api / "dot.png")
         script: list[Step] = [
-            *reading(PROGRAMS[name], api)[1:],
-            editing(PROGRAMS[name], api),
+            *reading(EDITORS[name], api)[1:],
+            editing(EDITORS[name], api),
             Shell(f"grep edited README.md && git add . && {COMMIT}; {LATER}"),
             Shell(f"cat {secret}/README.md; {LATER}"),
             Shell(f"cat {late}/README.md; {LATER}"),
@@ -140,7 +141,7 @@ def approve_when_asked(world: AgentWorld, folder: Path) -> None:
 def test_the_servers_of_a_session_follow_it(flags: tuple[str, ...], tmp_path: Path) -> None:
     """In the control, the server stays in the checkout where the session began."""
     status = Call("git_status", {"repo_path": "."})
-    with AgentWorld(tmp_path, ["api", "secret", "late"]) as world:
+    with AgentWorld(tmp_path, ["api", "secret"]) as world:
         world.rootsd("approve", "api")
         api = world.parent / "api"
         world.run_as_person("sh", "-c", f"cd {api} && git add . && {COMMIT}")
@@ -148,7 +149,6 @@ def test_the_servers_of_a_session_follow_it(flags: tuple[str, ...], tmp_path: Pa
         place = "{root}" if flags else "."
         words = [word.replace("{root}", place) for word in SERVERS["mcp-server-git"].command()]
         program = RelayedProgram("claude", world, *flags, git=words)
-        threading.Thread(target=approve_when_asked, args=(world, world.parent / "late")).start()
         model = world.play(program, script, {}, world.parent)
     assert "On branch worktree-fix" not in model.results[0]
     assert ("On branch worktree-fix" in model.results[2]) == bool(flags), model.results

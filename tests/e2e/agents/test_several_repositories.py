@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.agents.folder_flags import with_folders
-from support.agent_programs import PROGRAMS, AgentProgram
+from support.agent_programs import EDITORS, AgentProgram
 from support.agent_world import AgentWorld
 from support.confined_agents import ConfinedProgram, draw_dot, editing, reading, was_read
 from support.sizes import Size
@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Let most agents take part only in `make soak`."""
     is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
     names = (*ALWAYS, *AT_SOAK) if is_soak else ALWAYS
-    metafunc.parametrize("program", [PROGRAMS[name] for name in names], ids=names)
+    metafunc.parametrize("program", [EDITORS[name] for name in names], ids=names)
 
 
 def test_its_own_tools_work_in_the_added_repositories_only(
