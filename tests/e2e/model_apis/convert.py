@@ -1,7 +1,7 @@
 """A program that converts tools, read as JSON from standard input, as programs for model APIs do.
 
 It prints a JSON object: for each tool and converter, the error that the converter raised, or null.
-It runs in the environment that install.sh creates, which has no rootsd.
+It runs in the environment that `make model-apis` creates, which has no rootsd.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from support.needs import TOP
 
 CONVERT = Path(__file__).parent / "convert.py"
 PYTHON = TOP / "build" / "model-apis" / "bin" / "python"
-"""The environment that install.sh makes."""
+"""The environment that `make model-apis` makes."""
 HANG_GUARD_S = 300
 
 
