@@ -16,6 +16,8 @@ pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
 
 ALWAYS = ("claude", "codex")
 AT_SOAK = ("gemini", "copilot", "opencode", "qwen")
+# Its model learns of a folder from the person.
+HAS_NO_FLAG = ("opencode",)
 
 
 class ToldProgram(ConfinedProgram):
@@ -47,14 +49,15 @@ def test_its_own_tools_work_in_the_added_repositories_only(
         world.rootsd("approve", "api", "web", "lib", "--yes")
         walled = worked_in(world, ConfinedProgram(program, "--add", "web,lib"), others)
         control = worked_in(world, ToldProgram(program, others), others)
-    assert walled == [(True, True), (True, True), (False, False)]
-    assert control == [(True, True)] * 3
+    works = (program.name not in HAS_NO_FLAG, True, True)
+    assert walled == [works, works, (False, False, False)]
+    assert control == [works] * 3
 
 
 def worked_in(
     world: AgentWorld, program: ConfinedProgram, projects: list[Path]
-) -> list[tuple[bool, bool]]:
-    """Return whether the agent could read a file of each project, and whether it changed one."""
+) -> list[tuple[bool, bool, bool]]:
+    """Return for each project: was the model told, was a file read, and was one changed?"""
     script = []
     for project in projects:
         draw_dot(project / "dot.png")
@@ -63,6 +66,7 @@ def worked_in(
     model = world.play(program, script, {}, world.parent / "api")
     return [
         (
+            str(project) in str(model.requests[0]),
             was_read(program, project, "", model.results[2 * number])[1],
             (project / "README.md").read_text() == f"the edited of {project.name}\n",
         )
