@@ -164,7 +164,7 @@ def test_the_documented_removal_removes_everything(
     shell = Shell(capsys)
     assert shell.run(*shlex.split(down)[1:]).status == 0
     program, flag, *named = shlex.split(remove)
-    assert (program, flag) == ("rm", "-r")
+    assert (program, flag) == ("rm", "-rf")
     folders = {desktop.home / folder.removeprefix("~/") for folder in named}
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)

@@ -253,7 +253,7 @@ def test_the_program_is_the_one_that_sees_this_project(world: World) -> None:
     with closing(Inside(world.person, world.project, "--static", name="static")) as second:
         status, said = give(world.project)
         assert status == Exit.NOTHING_MATCHED
-        assert "more than one program sees this project: agent (pid" in said
+        assert "more than one program sees this folder: agent (pid" in said
         confined = json.loads(world.person.run("sessions", "--json").stdout)["confined"]
         [static] = [each for each in confined if each["engine"] == "static"]
         status, said = give(world.person.home, "--to", str(static["pid"]))

@@ -3,7 +3,8 @@
 Each file in `transcripts/` has the messages between the SDK's client of that time and `rootsd
 bridge`, one step per line: `client` and `server` messages, and `change` where the set became those
 folders below /src. `VERSION` and `TOOLS` stand for values that are equal in every revision and
-grow over time.
+grow over time. The client of 2024-11-05 declares roots and never answers the question about them,
+so its first call waits for a second.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def add_worktree(wall: Wall, world: World, path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "tmp", "var/tmp"])
 def test_a_worktree_in_a_private_folder_is_kept_and_works_outside(world: World, name: str) -> None:
-    path = (Path("/", name) if name else world.home) / "x"
+    own_name = f"rootsd-test-{os.getpid()}"  # outside, /tmp belongs to others, too
+    path = (Path("/", name) if name else world.home) / own_name
     with world.wall() as wall:
         add_worktree(wall, world, path)
         [report] = world.end(wall)

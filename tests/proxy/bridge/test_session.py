@@ -405,14 +405,14 @@ def called_2026(id_: int, **more: object) -> bytes:
 
 def placed(session: BridgeSession, id_: int, *folders: str) -> tuple[bytes, bytes]:
     """Return what the daemon gets before a call, and the call, once the client was asked."""
-    asked, line = session.ask_place(called_2026(id_), 0.0, forwarded=True)
+    asked, line = session.ask_place(called_2026(id_), 0.0)
     assert line == b""
     (question,) = messages(asked.to_client)
     answers = {key: {"roots": [{"uri": f"file://{each}"} for each in folders]}
                for key in question["result"]["inputRequests"]}  # fmt: skip
     state = question["result"]["requestState"]
     again = called_2026(id_ + 1, inputResponses=answers, requestState=state)
-    output, line = session.ask_place(again, 0.0, forwarded=True)
+    output, line = session.ask_place(again, 0.0)
     assert output.to_client == b""
     return output.to_daemon, line
 
@@ -435,7 +435,7 @@ def older_session() -> BridgeSession:
 
 
 def called(session: BridgeSession, line: bytes, now: float = 0.0) -> tuple[BridgeOutput, bytes]:
-    return session.ask_place(line[:-1], now, forwarded=True)
+    return session.ask_place(line[:-1], now)
 
 
 def test_each_call_of_an_older_client_waits_for_an_answer_to_a_later_question() -> None:
@@ -459,19 +459,31 @@ def test_each_call_of_an_older_client_waits_for_an_answer_to_a_later_question() 
     assert called(session, reply(question["id"], {"roots": []})) == (BridgeOutput(), b"")
 
 
-def test_a_call_of_an_older_client_that_does_not_answer_gets_an_error() -> None:
+def test_a_call_of_an_older_client_that_answers_no_more_gets_an_error() -> None:
     session = older_session()
     asked, _ = called(session, request(1, "tools/call", {"name": "x"}))
-    assert session.tick(0.9) == b""
+    called(session, reply(messages(asked.to_client)[0]["id"], {"roots": [{"uri": "file:///a"}]}))
+    asked, _ = called(session, request(2, "tools/call", {"name": "x"}))
+    assert session.tick(0.9) == (BridgeOutput(), b"")
     assert session.deadline == 1.0
-    (error,) = messages(session.tick(1.0))
-    assert (error["id"], "did not answer" in error["error"]["message"]) == (1, True)
+    said, lines = session.tick(1.0)
+    (error,) = messages(said.to_client)
+    assert (error["id"], "did not answer" in error["error"]["message"], lines) == (2, True, b"")
     late = reply(messages(asked.to_client)[0]["id"], {"roots": [{"uri": "file:///a"}]})
     assert called(session, late)[1] == b""
     assert (session.deadline, session.awaits_answers) == (math.inf, True), "of initialize"
 
 
+def test_an_older_client_that_never_answers_is_taken_as_one_without_roots() -> None:
+    session = older_session()
+    calls = [request(number, "tools/call", {"name": "x"}) for number in (1, 2, 3)]
+    for call in calls[:2]:
+        called(session, call)
+    assert session.tick(1.0) == (BridgeOutput(), calls[0] + calls[1])
+    assert called(session, calls[2]) == (BridgeOutput(), calls[2])
+
+
 def test_a_client_without_roots_is_not_asked() -> None:
     session = BridgeSession()
     for line in (request(1, "tools/call", {"name": "x"}), request(2, "ping")):
-        assert session.ask_place(line[:-1], 0.0, forwarded=True) == (BridgeOutput(), line)
+        assert session.ask_place(line[:-1], 0.0) == (BridgeOutput(), line)

@@ -100,7 +100,10 @@ class BridgeProxy:
                 self._send()
                 self._flush()
         if self._loaded_session and (now := time.monotonic()) >= self._loaded_session.deadline:
-            self._to_client += self._loaded_session.tick(now)
+            forwarded = self._forwards
+            lines = self._pass_on(*self._loaded_session.tick(now), forwarded=forwarded)
+            self._send()
+            self._note(lines, forwarded=forwarded)
 
     def _ready(self) -> list[tuple[int, int]]:
         interest = []
@@ -160,8 +163,7 @@ class BridgeProxy:
         elif forwarded:
             self._link.outgoing += lines
         self._send()
-        for line in lines.split(b"\n")[:-1]:
-            self._to_client += self._session.from_client(line, forwarded=forwarded)
+        self._note(lines, forwarded=forwarded)
         if lines and self._error and (self._link.is_away or self._link.is_refused):
             self._to_client += self._session.fail_all(self._error)
 
@@ -172,12 +174,19 @@ class BridgeProxy:
         """
         going = b""
         for each in lines.split(b"\n")[:-1]:
-            output, line = self._session.ask_place(each, time.monotonic(), forwarded=forwarded)
-            self._to_client += output.to_client
-            if forwarded:
-                self._link.outgoing += output.to_daemon + line
-            going += line
+            output, line = self._session.ask_place(each, time.monotonic())
+            going += self._pass_on(output, line, forwarded=forwarded)
         return going
+
+    def _pass_on(self, output: BridgeOutput, lines: bytes, *, forwarded: bool) -> bytes:
+        self._to_client += output.to_client
+        if forwarded:
+            self._link.outgoing += output.to_daemon + lines
+        return lines
+
+    def _note(self, lines: bytes, *, forwarded: bool) -> None:
+        for line in lines.split(b"\n")[:-1]:
+            self._to_client += self._session.from_client(line, forwarded=forwarded)
 
     def _whole_lines(self, data: bytes) -> bytes:
         if not data:

@@ -115,10 +115,10 @@ class BridgeSession:
         """When to call `tick`."""
         return self._client.deadline if self._held else math.inf
 
-    def tick(self, now: float) -> bytes:
-        """Return the errors for calls whose client did not say in time where it works."""
+    def tick(self, now: float) -> tuple[BridgeOutput, bytes]:
+        """Stop waiting for a client that does not answer. Return as `ask_place` does."""
         self._client.tick(now)
-        return self._release(now)[0].to_client
+        return self._release(now)
 
     @property
     def is_full(self) -> bool:
@@ -157,7 +157,7 @@ class BridgeSession:
             return self._note_notification(message)
         return b""
 
-    def ask_place(self, line: bytes, now: float, *, forwarded: bool) -> tuple[BridgeOutput, bytes]:
+    def ask_place(self, line: bytes, now: float) -> tuple[BridgeOutput, bytes]:
         """Return what to say at once about a line of the client, and the lines that go on or b"".
 
         A client of MCP 2026-07-28 with roots is asked for them by the first answer to a call. It
@@ -168,8 +168,7 @@ class BridgeSession:
         match call:
             case Response() | ErrorResponse() if self._client.is_ours(call.id):
                 self._client.take(call)
-                output, lines = self._release(now)
-                return output._replace(to_daemon=output.to_daemon * forwarded), lines
+                return self._release(now)
             case Notification(mcp_messages.INITIALIZED):
                 self._replay.initialized = True  # a call may be in the same chunk
                 return BridgeOutput(), line + b"\n"
@@ -182,20 +181,17 @@ class BridgeSession:
             case Request(_, "tools/call") if self.asks_client:
                 return BridgeOutput(mcp_messages.encode_error(call.id, _TOO_MANY)), b""
             case Request(_, "tools/call"):
-                return self._ask_place_2026(line, call, forwarded=forwarded)
+                return self._ask_place_2026(line, call)
             case _:
                 return BridgeOutput(), line + b"\n"
 
-    def _ask_place_2026(
-        self, line: bytes, call: Request, *, forwarded: bool
-    ) -> tuple[BridgeOutput, bytes]:
+    def _ask_place_2026(self, line: bytes, call: Request) -> tuple[BridgeOutput, bytes]:
         match call.params:
             case {"requestState": state, "inputResponses": answers} if state == _PLACE:
                 text = jsonrpc.remove_member(line.decode(), ("params", "inputResponses"))
                 line = jsonrpc.remove_member(text, ("params", "requestState")).encode()
                 told = answers.get(_PLACE) if isinstance(answers, dict) else None
-                move = self._move(_folders_in(told))
-                return BridgeOutput(to_daemon=move * forwarded), line + b"\n"
+                return BridgeOutput(to_daemon=self._move(_folders_in(told))), line + b"\n"
             case {"requestState": _} | {"inputResponses": _}:
                 return BridgeOutput(), line + b"\n"
             case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
@@ -209,6 +205,12 @@ class BridgeSession:
     def _release(self, now: float) -> tuple[BridgeOutput, bytes]:
         """Return what to say about the held calls whose place is known now, and their lines."""
         said = self._client.statement
+        if isinstance(said, RootsdError) and self._client.first_statement is None:
+            # Some clients declare roots and never answer, as the first Python SDK does.
+            self.has_client_roots = False
+            lines = [call.line for call in self._held.values()]
+            self._held.clear()
+            return BridgeOutput(), b"".join(lines)
         known = [id_ for id_, call in self._held.items() if call.after < self._client.heard]
         lines = [self._held.pop(id_).line for id_ in known]
         question = self._client.ask_again(now) if self._held else b""
