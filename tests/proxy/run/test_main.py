@@ -49,6 +49,16 @@ def test_unknown_arguments_are_refused(words: str, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.endswith("; try: rootsd run --help\n")
 
 
+def test_a_misspelled_option_names_the_one_that_was_meant() -> None:
+    for typed, meant in (
+        ("--onyl", "--only"),
+        ("--confne", "--confine"),
+        ("--worktree", "--worktrees"),
+    ):
+        with pytest.raises(RunUsageError, match=f"'{typed}'; did you mean {meant}\\?$"):
+            parse_arguments([typed, "s"])
+
+
 @pytest.mark.parametrize("flag", WALL_FLAGS)
 def test_each_switch_of_the_wall_follows_confine(flag: str) -> None:
     options = parse_arguments(["--confine", flag, "--", "s"])

@@ -124,6 +124,11 @@ def test_wrong_arguments_are_a_usage_error(words: list[str]) -> None:
         parse_arguments(words)
 
 
+def test_a_misspelled_option_names_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfineUsageError, match=r"'--worktree'; did you mean --worktrees\?$"):
+        parse_arguments(["--worktree", "--", "x"])
+
+
 def test_the_programs_own_arguments_are_not_parsed() -> None:
     options = parse_arguments(["--name=a", "--hide", "b", "--", "x", "--all", "--", "y"])
     assert options.words == ("x", "--all", "--", "y")

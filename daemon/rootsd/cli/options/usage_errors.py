@@ -10,7 +10,7 @@ import click
 
 from rootsd.cli.text.phrases import any_of
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.suggestions import did_you_mean, nearest
+from rootsd.core.suggestions import did_you_mean, nearest, nearest_options
 
 # What other programs call a command. The first ones that the group has are suggested.
 _OTHER_NAMES = {
@@ -27,8 +27,6 @@ _OTHER_NAMES = {
     "sandbox": ("confine",),
 }
 _WRONG_CHOICE = re.compile(r"('.*'|\".*\") is not (?:one of )?[^\n]*\.$", re.DOTALL)
-_OPTION_LIKENESS = 0.7
-"""As `LIKENESS`; all options begin with two hyphens, which makes them more alike."""
 _TOO_MUCH = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
 _NO_VALUE = re.compile(r"Option '(.+)' (requires an argument|does not take a value)\.")
 
@@ -51,7 +49,7 @@ def explained(error: click.ClickException, verb: str) -> WrongUsage:
             text = f"there is no command {command} {typed}".replace("  ", " ")
         case click.NoSuchOption():
             typed = error.option_name
-            choices = nearest(typed, _options_of(context), likeness=_OPTION_LIKENESS)
+            choices = nearest_options(typed, _options_of(context))
             text = f"{command or 'rootsd'} has no option {typed}"
         case click.MissingParameter(param=click.Parameter() as param):
             text = f"{_name_of(param)} is missing"

@@ -57,7 +57,10 @@ def parse_arguments(argv: list[str]) -> Hello | None:
             any_uri = True
             continue
         if flag not in ("--only", "--client"):
-            raise BridgeUsageError(f"unknown argument {flag!a}")
+            from rootsd.core.suggestions import unknown_option  # noqa: PLC0415 - after a mistake
+
+            known = ("--any-uri", "--only", "--client")
+            raise BridgeUsageError(unknown_option(flag, known))
         if not equals and words:
             value = words.pop(0)
         if not value:

@@ -158,7 +158,10 @@ def parse_arguments(argv: list[str], flags: FlagSet = RUN_FLAGS) -> RunOptions:
 def _value_of(flag: str, flags: FlagSet, value: str | None, words: list[str]) -> str:
     """Return the value of `flag`: the one after `=`, or else the next word, which it takes."""
     if flag not in flags.with_value and flag not in WALL_VALUES:
-        raise RunUsageError(f"unknown argument {flag!a}")
+        from rootsd.core.suggestions import unknown_option  # noqa: PLC0415 - only after a mistake
+
+        known = (*flags.plain, *flags.with_value, *_CONFINE_FLAGS, *WALL_FLAGS, *WALL_VALUES)
+        raise RunUsageError(unknown_option(flag, known))
     if value is None and words:
         value = words.pop(0)
     if not value:

@@ -127,7 +127,10 @@ def parse_arguments(argv: list[str]) -> ConfineOptions:
             options = options._replace(flags=options.flags | {_FLAGS[flag]})
             continue
         if flag not in LISTS and flag not in (*_CHOICES, "--name"):
-            raise ConfineUsageError(f"unknown argument {flag!a}")
+            from rootsd.core.suggestions import unknown_option  # noqa: PLC0415 - after a mistake
+
+            known = (*_FLAGS, *LISTS, *_CHOICES, "--name")
+            raise ConfineUsageError(unknown_option(flag, known))
         if not equals and words:
             value = words.pop(0)
         if not value:
