@@ -72,7 +72,8 @@ def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
         mcp.bind(str(rootsd_dir / "run" / "pub" / "mcp.sock"))
         mcp.listen()  # doctor knocks there, and nothing else does
         # Names that need escapes, as in the sample, load further modules of Python.
-        usual = a_listing(an_item("api", verdict="approved"), an_item("web"))
+        root = an_item("api", verdict="approved", published=True, tags=["go"])
+        usual = a_listing(root)
         daemon.answers |= {**ANSWERS, "projects": usual}
         yield daemon
 
