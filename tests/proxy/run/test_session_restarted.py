@@ -74,6 +74,69 @@ def test_without_a_daemon_calls_fail_and_the_server_stays_as_it_is() -> None:
         assert harness.another().words[1] == NOWHERE.decode()
 
 
+def without_daemon(harness: SessionHarness) -> None:
+    """Let the last daemon end."""
+    harness.is_daemon_there = False
+    harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
+
+
+def no_daemon_found(harness: SessionHarness) -> list[object]:
+    """Answer all queries as without a daemon, and return the ids of refused calls."""
+    queries, harness.out.roots_queries = harness.out.roots_queries, 0
+    for _ in range(queries):
+        harness.session.roots_updated(RootsUpdate((), 1, is_known=False), harness.now)
+    return [each["id"] for each in harness.to_client() if "error" in each]
+
+
+def test_a_look_for_a_daemon_that_a_lost_server_drops_holds_no_later_call() -> None:
+    harness = SessionHarness(API, words=WORDS)
+    harness.shake_hands()
+    harness.wait(2)
+    without_daemon(harness)
+    harness.client(call(1))
+    assert harness.session.server_exited()
+    assert [each["id"] for each in harness.to_client()] == [1]
+    harness.is_daemon_there = True
+    harness.approve(API)
+    harness.wait(1)
+    renewed(harness, makes_call=False)
+    no_daemon_found(harness)
+    without_daemon(harness)
+    harness.client(call(2))
+    assert harness.out.roots_queries
+    assert no_daemon_found(harness) == [2]
+
+
+def test_a_held_call_looks_again_for_a_daemon_after_a_revoke_ended_the_server() -> None:
+    harness = SessionHarness(API, words=WORDS)
+    harness.shake_hands()
+    harness.wait(2)
+    without_daemon(harness)
+    harness.client(call(1))
+    harness.session.server_revoked()
+    harness.approve(API)
+    harness.another()
+    without_daemon(harness)
+    harness.server(reply(harness.to_server()[0]["id"], {"capabilities": {}}))
+    harness.wait(1)
+    while harness.out.roots_queries:
+        refused = no_daemon_found(harness)
+    assert refused == [1]
+
+
+def test_a_look_for_a_daemon_ends_with_the_call_that_was_canceled() -> None:
+    harness = SessionHarness(API, words=WORDS)
+    harness.shake_hands()
+    harness.wait(2)
+    without_daemon(harness)
+    harness.client(call(1), notice("notifications/cancelled", {"requestId": 1}))
+    assert no_daemon_found(harness) == []
+    harness.wait(3600)
+    harness.client(call(2))
+    assert harness.to_client() == [], "a daemon may be there again"
+    assert no_daemon_found(harness) == [2]
+
+
 def test_a_missing_folder_causes_no_restart() -> None:
     for given in ((API, GONE), (API,)):
         harness = SessionHarness(*given, words=WORDS)

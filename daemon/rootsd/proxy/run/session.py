@@ -22,9 +22,11 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
+from functools import partial
 from itertools import count
 
 from rootsd.core.errors import RootsdError
+from rootsd.core.quick_tuple import NamedTuple
 from rootsd.proxy.client_roots import parse_client_roots, unknown_place
 from rootsd.proxy.run import input_required
 from rootsd.proxy.run.client_queue import (
@@ -96,6 +98,16 @@ class _ServerState(Enum):
     """It does not run without a root, and there is none."""
 
 
+class _Look(NamedTuple):
+    """A look for a daemon, which ends when there is one, or when it is certain that there is none.
+
+    It is on behalf of one held call, and says nothing about later ones.
+    """
+
+    call: QueuedLine
+    found_none: bool = False
+
+
 class RunSession(RelayedSession):
     """One client's session. Pass it the lines of both sides, root updates, and server events."""
 
@@ -120,7 +132,7 @@ class RunSession(RelayedSession):
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
-        self._look: bool | None = None  # for a daemon, on behalf of a call: whether it has ended
+        self._look: _Look | None = None
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
         self._handshake_id: Id | None = None
@@ -356,7 +368,7 @@ class RunSession(RelayedSession):
         self._server_state = _ServerState.ABSENT
         self._gate.open()
         self._router.fail_all(_NO_APPROVED_ROOTS)
-        self._router.server_lost(_NO_APPROVED_ROOTS)
+        self._server_lost(_NO_APPROVED_ROOTS)
         self._refuse_queue(_NO_APPROVED_ROOTS)
         return True
 
@@ -393,7 +405,7 @@ class RunSession(RelayedSession):
                 self._to_server(self._router.from_client(line, message, now))
             self._apply_roots(now)
         if not self._queue:
-            self._wait_until, self._may_wait = math.inf, True
+            self._wait_until, self._may_wait, self._look = math.inf, True, None
 
     def _action_for(self, queued: QueuedLine, now: float) -> _Action | RootsdError:
         is_absent = self._server_state is _ServerState.ABSENT and not self._provider.folders
@@ -415,7 +427,7 @@ class RunSession(RelayedSession):
         if not self._provider.wall_is_settled:
             return _Action.HOLD
         if self._restart_policy.wall_is_outdated():
-            return self._action_for_call(now)
+            return self._action_for_call(queued, now)
         if (
             self._gate.profile is ServerProfile.IN_CALLS
             and not self._restart_policy.roots_in_command
@@ -423,7 +435,7 @@ class RunSession(RelayedSession):
             return _Action.FORWARD  # it asks for roots when it needs them
         if self._gate.is_closed or self._provider.awaits_client:
             return _Action.HOLD
-        return self._action_for_call(now)
+        return self._action_for_call(queued, now)
 
     def _standing_of(self, queued: QueuedLine, now: float) -> Standing | RootsdError:
         """Return whether the server is where the session works, if a line depends on that."""
@@ -435,14 +447,14 @@ class RunSession(RelayedSession):
         is_idle = next(self._router.in_flight(), None) is None
         return self._place.look(queued.place, now, is_idle=is_idle)
 
-    def _action_for_call(self, now: float) -> _Action | RootsdError:
+    def _action_for_call(self, queued: QueuedLine, now: float) -> _Action | RootsdError:
         """Return what to do with a call, which may need another server first."""
         due = self._needed_restart()
         if due.need is RestartNeed.NONE:
             return _Action.FORWARD
         if due.need is RestartNeed.NARROWER and not self._provider.is_known:
             # A daemon that restarts should not cost the state of the server.
-            return self._look_for_daemon()
+            return self._look_for_daemon(queued)
         if all(_mentions(each, due.lost) for each in self._router.in_flight()):
             self._request_restart()
             return _Action.HOLD
@@ -451,18 +463,16 @@ class RunSession(RelayedSession):
             return _Action.HOLD
         return _Action.FORWARD if due.need is RestartNeed.WIDER else _BUSY
 
-    def _look_for_daemon(self) -> _Action | RootsdError:
+    def _look_for_daemon(self, call: QueuedLine) -> _Action | RootsdError:
         """Hold a call until it is certain that no daemon says what is approved."""
-        if self._look is None:
-            self._look = False
-            self._provider.when_known(self._looked)
-        if not self._look:
-            return _Action.HOLD
-        self._look = None
-        return _NOT_KNOWN
+        if self._look is None or self._look.call is not call:
+            self._look = _Look(call)
+            self._provider.when_known(partial(self._looked, call))
+        return _NOT_KNOWN if self._look.found_none else _Action.HOLD
 
-    def _looked(self, _: float) -> None:
-        self._look = None if self._provider.is_known else True
+    def _looked(self, call: QueuedLine, _: float) -> None:
+        if self._look is not None and self._look.call is call:
+            self._look = None if self._provider.is_known else _Look(call, found_none=True)
 
     def _needed_restart(self) -> RestartDecision:
         if self._restart_policy.wall_is_outdated():
@@ -538,7 +548,11 @@ class RunSession(RelayedSession):
         self._out.to_server.clear()
         self._out.restart_requested = True
         reason = "the server was restarted because the approved roots have changed"
-        self._router.server_lost(RootsdError(reason, "ask again"))
+        self._server_lost(RootsdError(reason, "ask again"))
+
+    def _server_lost(self, error: RootsdError) -> None:
+        self._router.server_lost(error)
+        self._look = None  # it was dropped with the requests of the server
 
     def _may_be_own(self, line: bytes, malformed: Malformed) -> bool:
         """Whether a malformed line may answer a request of the proxy itself.
