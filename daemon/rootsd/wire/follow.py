@@ -96,7 +96,9 @@ class FollowResult(NamedTuple):
     settings: WallSettings
     """The user's settings for the wall."""
     unknown: tuple[str, ...] = ()
-    """The words of the scope, names and `tag:T`, that fit no project, whatever its verdict."""
+    """With `wall`: the words of the scope, names and `tag:T`, that fit no project, whatever its
+    verdict. Such a program does not start.
+    """
     similar: tuple[str, ...] = ()
     """The known words that are most like the unknown ones."""
 

@@ -237,6 +237,13 @@ async def test_the_answer_names_unknown_words_of_a_scope_and_similar_ones() -> N
         assert (answer["unknown"], answer["similar"]) == (unknown, similar)
 
 
+async def test_a_follower_that_starts_no_program_gets_the_roots_that_are_left() -> None:
+    control = ControlHarness(approved(1))
+    hello = {"version": 1, "client": "an editor", "scope": {"names": ["p1", "gone"]}}
+    answer = await control.ask(replace(WALL, hello=hello, wall=None), ConnectionState(8))
+    assert answer["unknown"] == []
+
+
 async def test_a_connection_has_one_subscription() -> None:
     control, connection = ControlHarness(), ConnectionState(7)
     await control.ask(SCREEN, connection)

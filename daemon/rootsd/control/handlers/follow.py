@@ -105,9 +105,9 @@ class FollowHandlers(Handlers):
                 if request.wall is not None:
                     servers = self.services.wall.servers if request.use is WallUse.SERVER else None
                     follower = wardens.connect(client, request.wall, scope, sessions, pid, servers)
+                    unknown = [*self._unknown_words(scope)]
                 call.connection.subscription = follower
                 start = resume_state(scope)
-                unknown = [*self._unknown_words(scope)]
         words = tuple(each.word for each in unknown)
         similar = tuple(known for each in unknown for known in each.similar)
         return to_json(FollowResult(start, self.services.wall.settings(), words, similar))
