@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from rootsd.core.access import Access
 from rootsd.core.paths import bytes_of
-from rootsd.proxy.run.roots import RootFolder
+from rootsd.link import rpc, sandbox
+from rootsd.link.connect import Sandboxed, connect_to_daemon
+from rootsd.net.root_question import TIMEOUT_S
+from rootsd.proxy.run.roots import RootFolder, parse_daemon_roots
 from rootsd.wall.session.view_feed import answered, ask
 from rootsd.wire.feed import FEED_VERSION
-from rootsd.wire.hello import Hello, hello_params
+from rootsd.wire.hello import HELLO_METHOD, Hello, hello_params
 from rootsd.wire.requested_scope import RequestedScope
 
 
@@ -55,9 +60,24 @@ class ApprovedFolders:
 
     def _ask(self, scope: RequestedScope) -> tuple[RootFolder, ...]:
         greeting = hello_params(Hello(client=self._client, scope=scope))
-        followed = answered(ask({"version": FEED_VERSION, "part": "roots", "hello": greeting}))
+        try:
+            followed = answered(ask({"version": FEED_VERSION, "part": "roots", "hello": greeting}))
+        except Sandboxed:
+            return _ask_as_mcp_client(greeting)
+        except rpc.DaemonGone:
+            if not sandbox.in_sandbox():
+                raise
+            return _ask_as_mcp_client(greeting)
         followed.feed.close()
         return tuple(
             RootFolder(root.path, root.name, root.access is Access.READ_WRITE, root.denied)
             for root in followed.roots
         )
+
+
+def _ask_as_mcp_client(greeting: Mapping[str, Any]) -> tuple[RootFolder, ...]:
+    """Return the roots on the socket that a sandbox shows: those that need no wall of rootsd."""
+    with connect_to_daemon(TIMEOUT_S) as channel:
+        channel.settimeout(TIMEOUT_S)
+        rpc.ask(channel, HELLO_METHOD, greeting)
+        return parse_daemon_roots(rpc.ask(channel, "roots/list", {}))
