@@ -66,6 +66,7 @@ class ProtocolRouter:
         self._dispatcher = SdkDispatcher(server, view, group, self._responses)
         self._has_first_request = False
         self._has_name = False
+        self._outside: frozenset[str] = frozenset()  # the folders in no root at the last move
 
     async def receive(self, line: bytes) -> None:
         """Handle one line. Raises only what `send` raises, for any line."""
@@ -166,8 +167,11 @@ class ProtocolRouter:
         except RootsdError as error:
             data = {"reason": error.code.value, "remedy": error.remedy}
             return ErrorResponse(request.id, jsonrpc.INTERNAL_ERROR, error.message, data)
+        # A bridge asks again before each call, and each proposal counts for the limit.
+        known, self._outside = self._outside, frozenset(moved.outside)
         for folder in moved.outside:
-            await _propose_folder(folder, self._view)
+            if folder not in known:
+                await _propose_folder(folder, self._view)
         if moved.scope is None:
             return Response(request.id, to_json(hello.MoveResult(moved.outside)))
         self._view.move(moved.scope, moved.start)

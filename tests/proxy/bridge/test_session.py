@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.proxy.bridge.session import BridgeOutput, BridgeSession, ProtocolVersionMismatch
-from rootsd.wire.hello import Hello, ScopeRefused
+from rootsd.wire.hello import MOVE_METHOD, Hello, ScopeRefused
+from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES
 from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import INITIALIZE, META_2026, fault, notice, reply, request
 
@@ -424,6 +426,57 @@ def test_the_daemon_learns_where_a_session_works_before_a_call() -> None:
     assert messages(line)[0]["params"].keys() == {"name", "_meta"}
     assert placed(session, 3, "/src/a%20b", "/src/lib")[0] == b"", "it knows that"
     assert methods(session.connected().to_daemon)[-1] == "rootsd/move", "the next daemon, too"
+
+
+def told_place(line: bytes) -> list[list[str]]:
+    """Return the folders in the requests about the place of the session."""
+    return [each["params"]["folders"] for each in messages(line) if each["method"] == MOVE_METHOD]
+
+
+@pytest.mark.parametrize(
+    "not_moved",
+    [lambda id_: reply(id_, {"outside": ["/src/new"]}), lambda id_: fault(id_, -32603)],
+    ids=["outside", "error"],
+)
+def test_a_place_that_the_daemon_does_not_take_is_told_again(
+    not_moved: Callable[[object], bytes],
+) -> None:
+    session = BridgeSession()
+    move, _ = placed(session, 1, "/src/new")
+    hear(session, not_moved(messages(move)[0]["id"]))
+    move, _ = placed(session, 3, "/src/new")
+    assert told_place(move) == [["/src/new"]]
+    hear(session, reply(messages(move)[0]["id"], {"outside": [], "start": None}))
+    assert placed(session, 5, "/src/new")[0] == b"", "it was approved meanwhile"
+
+
+def test_a_client_that_closes_its_folders_is_back_where_it_began() -> None:
+    session = BridgeSession()
+    assert placed(session, 1)[0] == b"", "it is there"
+    placed(session, 3, "/src/api")
+    assert told_place(placed(session, 5)[0]) == [[]]
+
+
+def test_a_place_that_is_heard_during_a_restoration_delays_no_notification() -> None:
+    session = initialized()
+    session.connection_lost()
+    (again,) = messages(session.connected().to_daemon)
+    assert placed(session, 1, "/src/api")[0] == b"", "the daemon has yet to answer the handshake"
+    _, asked = hear(session, reply(again["id"], ACCEPTED))
+    assert told_place(asked) == [["/src/api"]]
+    assert methods(answer_all(session, asked)[0]) == ["notifications/resources/list_changed"]
+
+
+def test_no_more_folders_are_told_than_the_daemon_reads() -> None:
+    session = BridgeSession()
+    folders = [f"/src/{number:0100}" for number in range(2_000)]
+    move, _ = placed(session, 1, *folders)
+    (told,) = told_place(move)
+    assert told == folders[: len(told)]
+    assert MAX_REQUEST_BYTES * 0.9 < len(move) <= MAX_REQUEST_BYTES + 1
+    assert placed(session, 3, "/" + "x" * MAX_REQUEST_BYTES)[0] == b""
+    session.connection_lost()
+    assert told_place(session.connected().to_daemon) == []
 
 
 def older_session() -> BridgeSession:

@@ -94,7 +94,8 @@ class BridgeSession:
         self._has_requested_roots = False
         self._failed_subscriptions: dict[str, None] = {}
         self._changes_due = False
-        self._folders: Folders = ()  # where the session works, once it has said so
+        # Where the daemon has the session: () where it began, None if it must be told again.
+        self._folders: Folders | None = ()
         self._client = ClientRoots("rootsd-bridge-place-", _folders_in, "ask again")
         self.has_client_roots = False
         """Whether the client declares roots in its handshake."""
@@ -221,11 +222,24 @@ class BridgeSession:
 
     def _move(self, folders: Folders) -> bytes:
         """Return the request that tells the daemon of another place, or b""."""
-        if not folders or folders == self._folders:
+        if folders == self._folders:
             return b""
         self._folders = folders
-        work = hello.WorkFolders(tuple(map(text_of, folders)))
-        return self._own(hello.encode_move(work, self._next_id()))
+        return self._tell_place(folders) if self.forwards else b""  # `_resume` tells it
+
+    def _tell_place(self, folders: Folders) -> bytes:
+        """Return the request about the first of the folders, as many as the daemon reads in one
+        line, or b"" if that is none of them.
+        """
+        texts, id_ = tuple(map(text_of, folders)), self._next_id()
+        while True:
+            request = hello.encode_move(hello.WorkFolders(texts), id_)
+            size = len(encode(request)) - 1
+            if size <= MAX_REQUEST_BYTES:
+                return self._own(request)
+            texts = texts[: len(texts) * MAX_REQUEST_BYTES // size]
+            if not texts:
+                return b""
 
     def _add(self, request: Request, line: bytes, *, forwarded: bool) -> OpenRequest:
         add = self._replay.request_sent if forwarded else self._replay.request_queued
@@ -356,9 +370,8 @@ class BridgeSession:
         ]
         if self._has_requested_roots:  # the daemon reports changes only after a request
             lines.append(self._own(Request(self._next_id(), ROOTS_LIST)))
-        if folders := self._folders:
-            self._folders = ()
-            lines.append(self._move(folders))
+        if self._folders:
+            lines.append(self._tell_place(self._folders))
         too_long = RootsdError("the request is too long", "ask for less")
         refused = self._refuse(self._replay.close_unkept(), too_long)
         lines.append(self._replay.repeat())
@@ -387,6 +400,10 @@ class BridgeSession:
                 del self._failed_subscriptions[uri]
                 if not self._changes_due:
                     return BridgeOutput(mcp_messages.encode_resource_updated(uri))
+            case Request(_, hello.MOVE_METHOD), Response() | ErrorResponse() if not _is_inside(
+                hello.read_move(answer)
+            ):
+                self._folders = None  # the folders may be approved by the next call
             case _:
                 pass
         return BridgeOutput(self._change_notifications())
@@ -427,6 +444,11 @@ class BridgeSession:
         if isinstance(message, Notification) and self._replay.is_repeated_acknowledgment(message):
             return BridgeOutput(b"".join(mcp_messages.change_notifications(message)))
         return BridgeOutput(line + b"\n")
+
+
+def _is_inside(moved: hello.MoveResult | RootsdError) -> bool:
+    """Return whether all folders of a move are in roots."""
+    return isinstance(moved, hello.MoveResult) and not moved.outside
 
 
 def _folders_in(result: object) -> Folders:
