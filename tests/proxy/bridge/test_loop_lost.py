@@ -17,6 +17,7 @@ from support.bridges import (
     answer_pings,
     bridge,
     daemons,
+    fault,
     notice,
     reply,
     request,
@@ -135,6 +136,48 @@ def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_answers(
             client.say(notice("notifications/initialized"))
         assert asked.wait(HANG_GUARD_S)
         assert client.leave() == 0
+
+
+WITH_ROOTS = {**INITIALIZE, "capabilities": {"roots": {}}}
+
+
+def test_a_call_that_is_held_at_the_end_of_input_reaches_the_same_daemon() -> None:
+    call = request(1, "tools/call", {"name": "list_roots"})
+
+    def answer_the_call(daemon: Daemon) -> None:
+        shake_hands(daemon)
+        assert daemon.line() == call
+        daemon.say(PONG)
+        assert daemon.rest() == b""
+
+    with daemons(answer_the_call), bridge() as client:
+        client.ask(0, "initialize", WITH_ROOTS)
+        client.say(notice("notifications/initialized"), call)
+        assert client.hear()["method"] == "roots/list"
+        client.stdin.close()
+        assert client.answer()["id"] == 1
+        assert client.leave() == 0
+
+
+def test_a_call_that_is_held_when_the_session_ends_is_answered() -> None:
+    is_held = threading.Event()
+
+    def vanish(daemon: Daemon) -> None:
+        narrow(daemon)
+        assert is_held.wait(HANG_GUARD_S)
+
+    def refuse(daemon: Daemon) -> None:
+        daemon.say(fault(daemon.hear()["id"], -32602))
+        assert daemon.rest() == b""
+
+    with daemons(vanish, refuse), bridge("--only", "api") as client:
+        client.ask(0, "initialize", WITH_ROOTS)
+        call = request(1, "tools/call", {"name": "list_roots"})
+        client.say(notice("notifications/initialized"), call)
+        assert client.hear()["method"] == "roots/list"
+        is_held.set()
+        assert "cannot narrow this session" in client.answer()["error"]["message"]
+        assert client.leave() == 7
 
 
 def test_a_client_that_closed_both_pipes_gets_nothing() -> None:

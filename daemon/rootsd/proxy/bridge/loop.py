@@ -164,8 +164,6 @@ class BridgeProxy:
             self._link.outgoing += lines
         self._send()
         self._note(lines, forwarded=forwarded)
-        if lines and self._error and (self._link.is_away or self._link.is_refused):
-            self._to_client += self._session.fail_all(self._error)
 
     def _ask_places(self, lines: bytes, *, forwarded: bool) -> bytes:
         """Forward lines with calls, each after what the daemon must know about its place.
@@ -185,8 +183,11 @@ class BridgeProxy:
         return lines
 
     def _note(self, lines: bytes, *, forwarded: bool) -> None:
+        """Note lines of the client, and answer them if no daemon will."""
         for line in lines.split(b"\n")[:-1]:
             self._to_client += self._session.from_client(line, forwarded=forwarded)
+        if lines and self._error and (self._link.is_away or self._link.is_refused):
+            self._to_client += self._session.fail_all(self._error)
 
     def _whole_lines(self, data: bytes) -> bytes:
         if not data:
@@ -233,7 +234,9 @@ class BridgeProxy:
 
     def _send(self) -> None:
         self._link.send()
-        if not self._link.outgoing and not self._client_open and self._forwards:
+        if self._client_open or self._link.outgoing or not self._forwards:
+            return
+        if self._loaded_session is None or not self._loaded_session.holds_calls:
             self._link.finish_sending()
 
     def _take_from_daemon(self) -> None:

@@ -107,6 +107,11 @@ class BridgeSession:
         return bool(self._replay.waiting_count or self._held)
 
     @property
+    def holds_calls(self) -> bool:
+        """Whether calls wait until the client has said where it works."""
+        return bool(self._held)
+
+    @property
     def asks_client(self) -> bool:
         """Whether the client is asked where it works: it has roots, and MCP before 2026-07-28."""
         return self.has_client_roots and self._replay.initialized
