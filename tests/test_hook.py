@@ -17,6 +17,7 @@ from rootsd import hook
 from rootsd.core.errors import ErrorCode
 from rootsd.places.call_places import take_note
 from support.fake_daemon import FakeDaemon, Objection
+from support.repositories import git
 
 ALLOW, DENY = "allow", "deny"
 DIALECTS = hook.dialects()
@@ -496,3 +497,29 @@ def test_no_worktree_is_made_in_a_denied_folder(
     assert hook.main(["claude-code"]) == 1
     out, err = capsys.readouterr()
     assert (out, why in err) == ("", True), err
+
+
+@pytest.mark.parametrize("is_denied", [True, False])
+def test_no_worktree_is_made_in_a_denied_main_checkout(
+    is_denied: bool,
+    daemon: FakeDaemon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The agent works in another worktree, which is approved."""
+    (main := tmp_path / "main").mkdir()
+    git("init", main)
+    git("commit", "--allow-empty", "-m", "first", cwd=main)
+    git("worktree", "add", beside := tmp_path / "beside", cwd=main)
+
+    def denied_below(params: dict[str, Any]) -> dict[str, Any]:
+        is_there = params["path"].startswith(f"{main}/")
+        return {"published": False, "verdict": "denied" if is_there and is_denied else None}
+
+    daemon.answers["check"] = denied_below
+    event = {"hook_event_name": "WorktreeCreate", "name": "fix", "cwd": str(beside)}
+    monkeypatch.setattr("sys.stdin", Stdin(json.dumps(event).encode()))
+    assert hook.main(["claude-code"]) == (1 if is_denied else 0)
+    assert (main / ".claude").exists() is not is_denied
+    assert ("a person denied" in capsys.readouterr().err) is is_denied

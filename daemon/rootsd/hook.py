@@ -110,18 +110,20 @@ def _event_of(call: object) -> object:
 
 
 def _make_or_delete(event: object) -> int:
-    """Make or delete a worktree, unless a person denied the folder where the agent works."""
-    from rootsd.link import worktree_hook  # noqa: PLC0415 - other calls need none
+    """Make or delete a worktree, unless a person denied its folder, or where the agent works."""
+    from rootsd.core.labels import safe_label  # noqa: PLC0415 - other calls need none
+    from rootsd.link import worktree_hook  # noqa: PLC0415
 
-    match event:
-        case {"cwd": str() as here} if os.path.isabs(here):
-            with suppress(RootsdError):  # without a daemon, nothing is known to be denied
-                if _DENIED in _verdicts([here], ""):
-                    sys.stderr.write(f"{DENIED}\n")
-                    return Exit.FAILED
-        case _:
-            pass
-    return worktree_hook.answer(event)
+    def refuse_denied(path: str) -> None:
+        verdicts: list[str] = []
+        with suppress(RootsdError):  # without a daemon, nothing is known to be denied
+            verdicts = _verdicts([path], "")
+        if _DENIED in verdicts:
+            shown = safe_label(os.fsencode(path), limit=None)
+            what = f"a person denied {shown}; do not try another way to open it"
+            raise worktree_hook.WorktreeRefused(what, "ask them")
+
+    return worktree_hook.answer(event, refuse_denied)
 
 
 def _question(client: HookDialect, agent: ModuleType, call: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +41,7 @@ def create(capsys: pytest.CaptureFixture[str]) -> Ask:
 
     def ask(here: Path, name: str) -> tuple[int, str, str]:
         event = {"hook_event_name": "WorktreeCreate", "name": name, "cwd": str(here)}
-        return answer(event), *capsys.readouterr()
+        return answer(event, lambda _: None), *capsys.readouterr()
 
     return ask
 
@@ -51,7 +52,7 @@ def delete(capsys: pytest.CaptureFixture[str]) -> Ask:
 
     def ask(tree: Path) -> tuple[int, str, str]:
         event = {"hook_event_name": "WorktreeRemove", "worktree_path": str(tree)}
-        return answer(event), *capsys.readouterr()
+        return answer(event, lambda _: None), *capsys.readouterr()
 
     return ask
 
@@ -80,6 +81,26 @@ def test_a_name_that_is_no_plain_word_is_refused(api: Path, create: Ask, name: s
     status, out, error = create(api, name)
     assert (status, out) == (Exit.FAILED, "")
     assert "is no name of a worktree" in error
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\x0bb", "a\x85b", "a\rb"])
+def test_a_repository_may_have_a_separator_of_lines_in_its_path(
+    api: Path, create: Ask, delete: Ask, name: str
+) -> None:
+    odd = api.rename(api.with_name(name))
+    tree = odd / ".claude" / "worktrees" / "fix"
+    assert create(odd, "fix") == (Exit.OK, f"{tree}\n", "")
+    assert delete(tree) == (Exit.OK, "", "")
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\n", b"a\xffb"])
+def test_a_path_that_the_agent_could_not_read_is_refused_before_anything_is_made(
+    api: Path, create: Ask, name: bytes
+) -> None:
+    odd = api.rename(api.with_name(os.fsdecode(name)))
+    status, out, error = create(odd, "fix")
+    assert (status, out, (odd / ".claude").exists()) == (Exit.FAILED, "", False)
+    assert "has a newline or is not UTF-8" in error
 
 
 def test_a_refusal_of_git_is_told(api: Path, tmp_path: Path, create: Ask) -> None:

@@ -16,6 +16,11 @@ from contextlib import suppress
 
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.paths import is_utf8
+
+TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PLACE = ".claude/worktrees"
 _BRANCH = "worktree-"
@@ -32,12 +37,20 @@ class WorktreeRefused(RootsdError):
     code = ErrorCode.REFUSED
 
 
-def answer(event: object) -> int:
-    """Do what one event asks for, and return the exit status."""
+def answer(event: object, refuse_denied: Callable[[str], None]) -> int:
+    """Do what one event asks for, and return the exit status.
+
+    `refuse_denied` raises RootsdError for a path in a folder that a person denied.
+    """
     try:
         match event:
+            case {"cwd": str() as here} if os.path.isabs(here):
+                refuse_denied(here)
+            case _:
+                pass
+        match event:
             case {"hook_event_name": "WorktreeCreate", "name": str() as name, "cwd": str() as cwd}:
-                sys.stdout.write(f"{make(cwd, name)}\n")
+                sys.stdout.write(f"{make(cwd, name, refuse_denied)}\n")
             case {"hook_event_name": "WorktreeRemove", "worktree_path": str() as tree}:
                 remove(tree)
             case _:
@@ -48,10 +61,10 @@ def answer(event: object) -> int:
     return Exit.OK
 
 
-def make(here: str, name: str) -> str:
+def make(here: str, name: str, refuse_denied: Callable[[str], None]) -> str:
     """Return the path of the worktree `name` of the repository around `here`, made if need be.
 
-    Raises WorktreeRefused.
+    Raises WorktreeRefused, and what `refuse_denied` raises.
     """
     flat = name.replace("/", "+")
     if not _NAME.fullmatch(flat):
@@ -59,6 +72,7 @@ def make(here: str, name: str) -> str:
         raise WorktreeRefused(f"{shown} is no name of a worktree", "letters, digits, and . _ -")
     checkout = _main_checkout(here)
     tree, branch = os.path.join(_place_in(checkout), flat), _BRANCH + flat
+    refuse_denied(tree)  # `here` may be in another worktree, which is approved
     if os.path.isfile(os.path.join(tree, ".git")) and _main_checkout(tree) == checkout:
         return tree
     known = _git(here, "branch", "--list", "--format=%(refname:short)", branch)
@@ -91,11 +105,18 @@ def _place_in(checkout: str) -> str:
 
 
 def _main_checkout(here: str) -> str:
-    """Return the folder of the repository around `here` that is no linked worktree."""
+    """Return the folder of the repository around `here` that is no linked worktree.
+
+    Raises WorktreeRefused for a path that git or the agent could not pass on as it is.
+    """
     words = ("--path-format=absolute", "--git-common-dir", "--show-toplevel")
-    common, top = _git(here, "rev-parse", *words).splitlines()
+    common, *tops = _git(here, "rev-parse", *words).split("\n")
     is_plain = os.path.basename(common) == ".git"
-    return os.path.realpath(os.path.dirname(common) if is_plain else top)
+    checkout = os.path.realpath(os.path.dirname(common) if is_plain else tops[-1])
+    if len(tops) != 1 or not is_utf8(os.fsencode(checkout)):
+        shown = safe_label(os.fsencode(checkout), limit=None)
+        raise WorktreeRefused(f"{shown} has a newline or is not UTF-8", "git worktree add")
+    return checkout
 
 
 def _git(here: str, *words: str) -> str:
@@ -105,12 +126,12 @@ def _git(here: str, *words: str) -> str:
     try:
         done = subprocess.run(  # noqa: S603 - the agent asks for just this
             command, stdin=subprocess.DEVNULL, capture_output=True, env=variables, cwd="/",
-            text=True, errors="surrogateescape", check=False,
+            check=False,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise WorktreeRefused(f"git cannot run: {error}", "command -v git") from error
     if done.returncode != 0:
-        why = done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"
-        shown = safe_label(why.encode(errors="surrogateescape"), limit=300)
+        why = done.stderr.strip().rpartition(b"\n")[2] or b"status %d" % done.returncode
+        shown = safe_label(why, limit=300)
         raise WorktreeRefused(f"git {words[0]} failed: {shown}", "git worktree list")
-    return done.stdout.rstrip("\n")
+    return os.fsdecode(done.stdout.removesuffix(b"\n"))
