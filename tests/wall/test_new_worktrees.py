@@ -6,6 +6,7 @@ import os
 import shlex
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,6 +21,7 @@ from rootsd.wall.git.protected import Protection
 from rootsd.wall.kernel import new_worktrees, worktree_removal
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.worktree_removal import Refused as NotMade
+from rootsd.wall.session import worktree_inside
 from rootsd.wall.session.worktree_front import path_inside
 from support.folder_identity import identity_of
 from support.polling import until
@@ -151,6 +153,94 @@ def test_git_refuses_what_it_refuses_outside(world: World) -> None:
             assert why in world.wait(wall)
     assert (tree / "built" / "deep" / "file").exists()
     assert "main-x" in git_output("worktree", "list", cwd=world.main)
+
+
+def add_tree(world: World, name: str) -> None:
+    """Add a worktree in the state that its name says: clean, locked, modified, or untracked."""
+    tree = world.src / name
+    git("worktree", "add", "--detach", tree, cwd=world.main)
+    if name == "main-l":
+        git("worktree", "lock", tree, cwd=world.main)
+    if name == "main-m":
+        (tree / "d0" / "f0").write_text("changed")
+    if name == "main-u":
+        (tree / "new").touch()
+
+
+def trees(world: World) -> set[str]:
+    return {str(each.parent.relative_to(world.src)) for each in world.src.glob("**/.git")}
+
+
+_REFUSED = "worktree remove --dry-run --prune-if-clean ../main-u"
+# Where git starts, and the words after it.
+_LINES = (
+    ("main", "worktree remove --dry-run ../main-c"),
+    ("main", "worktree remove -n ../main-c"),
+    ("main", "worktree remove -h ../main-c"),
+    ("main", "worktree remove ../main-c --help"),
+    ("main", "worktree remove -fn ../main-u"),
+    ("main", _REFUSED),
+    ("main", "worktree remove --no-force ../main-u"),
+    ("main", "worktree remove -f --no-force ../main-u"),
+    ("main", "worktree remove --force=1 ../main-u"),
+    ("main", "worktree remove ../main-u -- --force"),
+    ("main", "worktree remove -- -f"),
+    ("main-c", "worktree remove --force ''"),
+    ("main", "worktree remove --force '' ../main-c"),
+    ("main", "worktree remove ../main-c ../main-d"),
+    ("main", "worktree remove -"),
+    ("main", "worktree remove ../main-m"),
+    ("main", "-c status.showUntrackedFiles=all worktree remove ../main-u"),
+    ("main", "worktree remove -f ../main-l"),
+    ("main", "worktree remove ../main -f"),
+    ("main", "worktree remove main-d"),
+    ("main", "rm -rq worktree remove ../main-c"),
+    ("main-c/d0", "worktree remove --force ''"),
+    ("main", "worktree remove nosuch"),
+    ("main", "worktree remove ../main-c"),
+    ("main", "worktree remove ../main-d"),
+    ("main", "-C .. -C main --no-pager worktree remove main-c"),
+    ("main", "-c status.showUntrackedFiles=no worktree remove ../main-u"),
+    ("main", "worktree remove link/"),
+    ("main", "worktree remove deep/main-d"),
+    ("main", "-C in-deep worktree remove ../main-d"),
+    ("main", "worktree remove ../main-u --fo"),
+    ("main", "worktree remove -f -- ../main-m"),
+    ("main", "worktree remove ../main-l -ff"),
+    ("main", "--git-dir=.git worktree remove --no-force -f ../main-m"),
+)
+
+
+def test_git_removes_inside_what_it_removes_outside(tmp_path: Path) -> None:
+    """The control is a `git` in front that takes each option for `--force`."""
+    outside, inside = World(tmp_path / "outside"), World(tmp_path / "inside")
+    names = {"main-c", "main-d", "main-l", "main-m", "main-u", "deep/main-d"}
+    for world in (outside, inside):
+        for name in names:
+            add_tree(world, name)
+        (world.main / "link").symlink_to("../main-c")
+        (world.main / "in-deep").symlink_to("../deep/main-d")
+    removed = set[str]()
+    with inside.wall(*(approved(inside.src / name) for name in ("main", *names))) as wall:
+        for start, words in _LINES:
+            line = f"git {words} >/dev/null 2>&1; echo $?"
+            status = subprocess.check_output(["sh", "-c", line], cwd=outside.src / start)
+            inside.start(wall, f"cd ../{start}; {line}")
+            assert (words, inside.wait(wall)) == (words, status.decode())
+            gone = names - trees(outside)
+            assert (words, names - trees(inside)) == (words, gone)
+            removed |= gone
+            for name in gone:
+                add_tree(outside, name)
+                add_tree(inside, name)
+                wall.order(OrderKind.ADD, approved(inside.src / name))
+        assert removed == names
+        text = Path(worktree_inside.__file__).read_text()
+        (inside.main / "loose.py").write_text(text.replace('return b"", 0', "force += 1"))
+        command = f"loose.py /run/user/{os.geteuid()}/rootsd-worktrees {_REFUSED}"
+        inside.start(wall, f"{sys.executable} -I -S {command}")
+        assert inside.wait(wall) == ""
+        assert names - trees(inside) == {"main-u"}
 
 
 def test_git_removes_no_worktree_whose_checkout_is_not_a_writable_root(world: World) -> None:
@@ -349,6 +439,27 @@ def test_a_message_about_worktrees_is_no_request(world: World) -> None:
             wall, "git commit -q --allow-empty -m 'a worktree add b' && git log -1 --format=%s"
         )
         assert world.wait(wall) == "a worktree add b\n"
+
+
+def test_a_signal_reaches_git_and_not_only_what_is_in_front_of_it(world: World) -> None:
+    started, going_on = world.main / "started", world.main / "going-on"
+    for fifo in (started, going_on):
+        os.mkfifo(fifo)
+    hook = world.main / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\necho $PPID > {started}\nread -r _ < {going_on}\n")
+    hook.chmod(0o755)
+    ends = f"kill $!; wait $!; echo $?; kill -0 $pid || echo ended; : > {going_on}"
+    with world.wall() as wall:
+        world.start(wall, f"git worktree add -q ../main-x & read -r pid < {started}; {ends}")
+        until((world.src / "main-x" / "d0" / "f0").exists)
+        wall.order(OrderKind.ADD, root_at(world.src / "main-x"))
+        said = world.wait(wall).splitlines()
+        assert said[0] == "143"
+        assert said[-1] == "ended"
+        # There is nothing to ask here, so nothing stays in front.
+        words = f"-c 'alias.x=!echo $PPID; :' x worktree add b > {world.main}/parent"
+        world.start(wall, f"git {words} & wait $!; echo $!")
+        assert world.wait(wall) == (world.main / "parent").read_text()
 
 
 def test_programs_lose_a_folder_that_is_no_root_in_time(

@@ -12,28 +12,34 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
 
 _MADE, _DONE = b"made", b"done"
 _MAY_REMOVE, _REMOVE = b"may remove ", b"remove "
 _MAX_ANSWER = 1 << 16
 _TIMEOUT_S = 15.0
 _GITLINK = b"160000"
+_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree")
+_ALONE = ("--git-dir=", "--work-tree=", "--no-pager", "-P", "--no-optional-locks")
 
 
 def main(address: str, *words: str) -> int:
     """Run git, and return its exit status."""
-    if (removed := _root_to_remove(words)) is not None:
+    before, folder, verb, after = _parts(words)
+    if verb == "remove" and (removed := _root_to_remove(before, folder, after)) is not None:
         return _remove(address, *removed)
     made: list[tuple[socket.socket, bytes]] = []
     refused: list[tuple[socket.socket, bytes]] = []
-    for path in _new_folders(words):
+    for path in _new_folders(folder, after) if verb == "add" else ():
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         answer = _ask(client, address, path)
         (made if answer == _MADE else refused).append((client, answer))
-    status = os.spawnvp(os.P_WAIT, "git", ["git", *words])  # noqa: S606 - the caller's own
+    if not made and not refused:
+        os.execvp("git", ["git", *words])  # noqa: S606, S607 - the caller's own
+    pid = os.spawnvp(os.P_NOWAIT, "git", ["git", *words])  # noqa: S606
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(pid, number))
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if status and not made:
         _say(*(answer for _, answer in refused))
     for client, _ in made:
@@ -43,48 +49,92 @@ def main(address: str, *words: str) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _new_folders(words: Sequence[str]) -> Iterator[bytes]:
+def _parts(words: Sequence[str]) -> tuple[Sequence[str], bytes, str, Sequence[str]]:
+    """Return the words before `worktree VERB`, the folder where git runs it, VERB, and the rest.
+
+    VERB is empty if this is another command, or has options in front that are not known here.
+    """
+    folder, at = b".", 0
+    words = (*words, "", "")  # an option may lack its value
+    while words[at] != "worktree":
+        if words[at] == "-C":
+            folder = os.path.join(folder, os.fsencode(words[at + 1]))
+        if words[at] in _WITH_VALUE:
+            at += 2
+        elif words[at].startswith(_ALONE):
+            at += 1
+        else:
+            break
+    else:
+        with suppress(OSError):  # the folder is gone, and git says so
+            return words[:at], os.path.realpath(folder), words[at + 1], words[at + 2 : -2]
+    return (), b"", "", ()
+
+
+def _new_folders(folder: bytes, words: Sequence[str]) -> Iterator[bytes]:
     """Yield the words that are paths of new folders, where nobody inside can make one."""
-    for path in _paths(words, "add"):
+    for word in words:
+        path = os.path.abspath(os.path.join(folder, os.fsencode(word)))
         above = os.path.dirname(path)
         is_new = not os.path.lexists(path) and os.path.isdir(above)
-        if is_new and not os.access(above, os.W_OK):
+        if not word.startswith("-") and is_new and not os.access(above, os.W_OK):
             yield path
 
 
-def _root_to_remove(words: Sequence[str]) -> tuple[bytes, bytes] | None:
+def _root_to_remove(
+    before: Sequence[str], folder: bytes, words: Sequence[str]
+) -> tuple[bytes, bytes] | None:
     """Return the worktree that git would remove now, and the main one, if the former is a root.
 
     Git itself says what is wrong with any other command, and stops then.
     """
-    named = [*_paths(words, "remove")]
-    if len(named) != 1:
+    name, force = _name_and_force(words)
+    if not name:
         return None
-    at = [*pairwise(words)].index(("worktree", "remove"))
-    name, *_ = (os.fsencode(each) for each in words[at + 2 :] if not each.startswith("-"))
-    listing = _output_of(*words[:at], "worktree", "list", "--porcelain").split(b"\n\n")
+    listing = _output_of(*before, "worktree", "list", "--porcelain").split(b"\n\n")
     listed = {
-        lines[0].partition(b" ")[2]: lines for lines in map(bytes.splitlines, listing) if lines
+        lines[0].partition(b" ")[2]: lines for lines in (each.split(b"\n") for each in listing)
     }
     ends = [each for each in listed if (b"/" + each).endswith(b"/" + name)]
-    path = ends[0] if len(ends) == 1 else os.path.realpath(named[0])
-    main, *others = listed or [b""]
+    path = ends[0] if len(ends) == 1 else os.path.realpath(os.path.join(folder, name))
+    main, *others = listed
     if path not in others or not os.path.ismount(path):
         return None
-    flags = [each for each in words[at + 2 :] if each.startswith("-")]
-    force = sum(1 if each.startswith("--f") else each.count("f") for each in flags)
     is_locked = any(line.split(b" ")[0] == b"locked" for line in listed[path])
-    if force < is_locked * 2 or not (force or _is_clean(path)):
+    if force < is_locked * 2 or not (force or _is_clean(before, path)):
         return None
     return path, main
 
 
-def _is_clean(worktree: bytes) -> bool:
-    """Return whether git removes a worktree without `--force`."""
-    own = {b"GIT_DIR": worktree + b"/.git", b"GIT_WORK_TREE": worktree}
+def _name_and_force(words: Sequence[str]) -> tuple[bytes, int]:
+    """Return the one name after `git worktree remove`, and how often it has `--force`.
+
+    The name is empty if there is no such name, or git would stop at an option.
+    """
+    names, force = list[str](), 0
+    for at, word in enumerate(words):
+        if word == "--":
+            names += words[at + 1 :]
+            break
+        if word == "-" or not word.startswith("-"):
+            names.append(word)
+        elif word == "--no-force":
+            force = 0
+        elif "--force".startswith(word):
+            force += 1
+        elif word.rstrip("f") == "-":
+            force += len(word) - 1
+        else:
+            return b"", 0
+    return os.fsencode(names[0]) if len(names) == 1 else b"", force
+
+
+def _is_clean(before: Sequence[str], worktree: bytes) -> bool:
+    """Return whether git with the options `before` removes a worktree without `--force`."""
+    own = (b"--git-dir=" + worktree + b"/.git", b"--work-tree=" + worktree)
 
     def ask(*words: str) -> bytes:
-        return _output_of("-C", worktree, *words, env={**os.environb, **own})
+        return _output_of(*before, "-C", worktree, *own, *words)
 
     modules = ask("rev-parse", "--path-format=absolute", "--git-path", "modules").rstrip(b"\n")
     return (
@@ -95,14 +145,14 @@ def _is_clean(worktree: bytes) -> bool:
     )
 
 
-def _output_of(*words: str | bytes, env: Mapping[bytes, bytes] = os.environb) -> bytes:
+def _output_of(*words: str | bytes) -> bytes:
     """Return what git prints, or a question mark if it fails."""
     read, write = os.pipe()
     actions = (
         (os.POSIX_SPAWN_DUP2, write, 1),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     )
-    pid = os.posix_spawnp("git", ("git", *words), env, file_actions=actions)
+    pid = os.posix_spawnp("git", ("git", *words), os.environb, file_actions=actions)
     os.close(write)
     with open(read, "rb") as output:
         said = output.read()
@@ -150,24 +200,6 @@ def _empty(folder: bytes) -> None:
                 os.unlink(name, dir_fd=place)
             with suppress(OSError):
                 os.rmdir(name, dir_fd=place)
-
-
-def _paths(words: Sequence[str], verb: str) -> Iterator[bytes]:
-    """Yield the words of `git worktree VERB` that may be paths."""
-    pairs = [*pairwise(words)]
-    if ("worktree", verb) not in pairs:  # only a part of a word, as of a message
-        return
-    at = pairs.index(("worktree", verb)) + 2
-    try:
-        folder = os.getcwdb()
-    except OSError:  # it is gone, and git says so
-        return
-    for flag, value in pairs[:at]:
-        if flag == "-C":
-            folder = os.path.join(folder, os.fsencode(value))
-    for word in words[at:]:
-        if not word.startswith("-"):
-            yield os.path.abspath(os.path.join(folder, os.fsencode(word)))
 
 
 def _say(*answers: bytes) -> None:
