@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from rootsd.core.errors import (
     IdentityChanged,
     NameTaken,
     NotPresent,
+    OrderRefused,
     RefusedPlace,
     RootsdError,
     UnknownProject,
@@ -76,6 +77,26 @@ async def test_an_approval_records_the_origin_of_the_project() -> None:
     known = control.world.ledger.catalog.projects
     assert known[path(1)].ruling.origin == "origin of r1"
     assert known[path(2)].ruling.origin is None
+
+
+@pytest.mark.parametrize("step", ["look", "worktrees"])
+async def test_an_error_while_an_approval_reads_the_projects_refuses_it(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of errors would end the connection without an answer."""
+    control = ControlHarness(project(1))
+    refusal = OrderRefused("the disk is full", "df")
+
+    async def refuse(*_: object) -> NoReturn:
+        raise refusal
+
+    if step == "look":
+        monkeypatch.setattr(control.inspector, "look", refuse)
+    else:
+        monkeypatch.setattr(control.discovery, "refresh_worktrees", refuse)
+    with pytest.raises(OrderRefused) as caught:
+        await control.decide(APPROVE, "p1")
+    assert caught.value is refusal
 
 
 @pytest.mark.parametrize(

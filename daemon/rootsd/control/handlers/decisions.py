@@ -235,13 +235,7 @@ class DecisionHandlers(Handlers):
         """
         _check_new_name(request, chosen)
         approves = request.verb is DecisionVerb.APPROVE
-        origins: Mapping[bytes, str] = {}
-        if approves:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._look_into, request, chosen)  # in another process: 2 ms
-                await self.discovery.refresh_worktrees([each.path for each in chosen.projects])
-                if request.effect is ApplyMode.APPLY:
-                    origins = await self.services.reader.origins(chosen.projects)
+        origins = await self._look_and_read(request, chosen) if approves else {}
         found = await self._found_below(request, chosen)
         sessions = await self.services.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
@@ -268,6 +262,34 @@ class DecisionHandlers(Handlers):
                 "the disk refuses to keep this: it holds until the daemon ends"
             )
         return answer
+
+    async def _look_and_read(
+        self, request: DecideRequest, chosen: ProjectSelection
+    ) -> Mapping[bytes, str]:
+        """Look into the projects of an approval, update their worktrees, and return their origins.
+
+        The look takes 2 ms in another process, so the rest is done beside it. Raises RootsdError.
+        """
+        refusals: list[RootsdError] = []  # raised below, because the task group would wrap them
+        origins: Mapping[bytes, str] = {}
+
+        async def look() -> None:
+            try:
+                await self._look_into(request, chosen)
+            except RootsdError as error:
+                refusals.append(error)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(look)
+            try:
+                await self.discovery.refresh_worktrees([each.path for each in chosen.projects])
+                if request.effect is ApplyMode.APPLY:
+                    origins = await self.services.reader.origins(chosen.projects)
+            except RootsdError as error:
+                refusals.append(error)
+        for refusal in refusals:
+            raise refusal
+        return origins
 
     async def _found_below(self, request: DecideRequest, chosen: ProjectSelection) -> FoundBelow:
         """Return what an approval would show clients that the catalog does not have."""
