@@ -190,6 +190,19 @@ def test_a_dry_run_writes_nothing_and_starts_nothing(
     assert shell.run("up", "--dry-run").status == 2
 
 
+def test_a_dry_run_asks_nothing_on_a_terminal(
+    shell: Shell, src: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyboard = Keys("n")
+    monkeypatch.setattr(questions, "Keyboard", lambda: keyboard)
+    done = shell.run("up", str(src.parent), "--dry-run")
+    assert keyboard.questions == []
+    assert done.err.splitlines()[:2] == [
+        "It would ask: ~ is your whole home folder. Watch all projects in it?",
+        "~ would be watched.",
+    ]
+
+
 def test_incomplete_projects_are_reported(running: FakeDaemon, shell: Shell, src: Path) -> None:
     running.answers["scan"] = a_scan(being_made=1)
     told = "1 more project is still being written, and proposed once it is complete."

@@ -74,7 +74,7 @@ def command(
     if dry_run:
         _dry_run(invocation, parents)
         return 0
-    agreed = _agreed(invocation, _new_parents(invocation, parents))
+    agreed = _agreed(invocation, _new_parents(invocation, parents), ApplyMode.APPLY)
     if foreground:
         _add(invocation, agreed)
         return _run_in_foreground(invocation)
@@ -90,11 +90,11 @@ def command(
     return 0
 
 
-def _agreed(invocation: Invocation, fresh: list[bytes]) -> list[bytes]:
+def _agreed(invocation: Invocation, fresh: list[bytes], effect: ApplyMode) -> list[bytes]:
     """Return the new parents, without those that a person named by mistake.
 
-    On a terminal, ask about the home folder, and about a folder that is watched already. Raises
-    NoParentConfigured if there would be no parent at all.
+    On a terminal, ask about the home folder, and about a folder that is watched already. A dry run
+    only prints the question. Raises NoParentConfigured if there would be no parent at all.
     """
     from rootsd.config.configuration import read_config
 
@@ -109,8 +109,12 @@ def _agreed(invocation: Invocation, fresh: list[bytes]) -> list[bytes]:
             question = f"{shown} is in {where}, which is watched already. Watch it, too?"
         elif path == os.fsencode(Path.home().resolve()):
             question = f"{shown} is your whole home folder. Watch all projects in it?"
-        if not (question and questions.has_person) or questions.agrees_to_decide(question):
-            agreed.append(path)
+        if question and questions.has_person:
+            if effect is ApplyMode.DRY_RUN:
+                invocation.output.message(f"It would ask: {question}")
+            elif not questions.agrees_to_decide(question):
+                continue
+        agreed.append(path)
     if not agreed and not known:
         raise NoParentConfigured(
             "no folder is watched yet; name a folder that holds projects", "rootsd up ~/src"
@@ -140,7 +144,7 @@ def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
     """Print what would be watched, and whether a daemon would be started."""
     from rootsd.cli.answers import control_client
 
-    fresh = _agreed(invocation, _new_parents(invocation, typed))
+    fresh = _agreed(invocation, _new_parents(invocation, typed), ApplyMode.DRY_RUN)
     is_running = control_client.is_running()
     output = invocation.output
     if output.is_json:
