@@ -115,6 +115,11 @@ def unknown_place(reason: str, remedy: str) -> RootsdError:
 Folders = tuple[bytes, ...]
 
 
+def folders_in(result: object) -> Folders:
+    """Return the folders in a client's answer, each with the path that it most likely means."""
+    return tuple(paths[-1] for paths in parse_client_roots(result))
+
+
 class ClientRoots:
     """The folders of one client, from its answers to our questions.
 
@@ -142,6 +147,12 @@ class ClientRoots:
     def deadline(self) -> float:
         """When to call `tick`."""
         return min(self._ask_at, self._until if self._is_asking else math.inf)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the client let its last question time out, and has yet to name folders."""
+        is_late = self._question is not None and not self._is_asking
+        return is_late and self.first_statement is None
 
     @property
     def _ask_at(self) -> float:

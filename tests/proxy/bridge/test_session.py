@@ -527,13 +527,81 @@ def test_a_call_of_an_older_client_that_answers_no_more_gets_an_error() -> None:
     assert (session.deadline, session.awaits_answers) == (math.inf, True), "of initialize"
 
 
-def test_an_older_client_that_never_answers_is_taken_as_one_without_roots() -> None:
+def test_the_calls_of_an_older_client_that_never_answers_are_held_once() -> None:
     session = older_session()
     calls = [request(number, "tools/call", {"name": "x"}) for number in (1, 2, 3)]
     for call in calls[:2]:
         called(session, call)
     assert session.tick(1.0) == (BridgeOutput(), calls[0] + calls[1])
     assert called(session, calls[2]) == (BridgeOutput(), calls[2])
+
+
+def call_of(id_: object, **arguments: object) -> bytes:
+    return request(id_, "tools/call", {"name": "x", **arguments})
+
+
+def test_the_calls_of_a_slow_client_are_held_again_once_it_has_answered() -> None:
+    session = older_session()
+    asked, _ = called(session, call_of(1))
+    assert session.tick(1.0)[1] == call_of(1)
+    assert called(session, call_of(2), 5.0) == (BridgeOutput(), call_of(2))
+    late = reply(messages(asked.to_client)[0]["id"], {"roots": [{"uri": "file:///a"}]})
+    said, line = called(session, late, 9.0)
+    assert (told_place(said.to_daemon), line) == ([["/a"]], b"")
+    asked, line = called(session, call_of(3), 9.0)
+    assert (methods(asked.to_client), line) == (["roots/list"], b"")
+
+
+def test_a_client_whose_first_answer_is_an_error_is_asked_again() -> None:
+    session = older_session()
+    asked, _ = called(session, call_of(1))
+    (question,) = messages(asked.to_client)
+    assert called(session, fault(question["id"], -32603)) == (BridgeOutput(), call_of(1))
+    asked, line = called(session, call_of(2))
+    assert line == b""
+    (question,) = messages(asked.to_client)
+    said, line = called(session, reply(question["id"], {"roots": [{"uri": "file:///a"}]}))
+    assert (told_place(said.to_daemon), line) == ([["/a"]], call_of(2))
+
+
+def test_a_batch_answers_the_question_and_cancels_held_calls() -> None:
+    session = older_session()
+    asked, _ = called(session, call_of(1))
+    called(session, call_of(2))
+    cancelled = batch(notice("notifications/cancelled", {"requestId": 1}))
+    assert called(session, cancelled) == (BridgeOutput(), cancelled)
+    (question,) = messages(asked.to_client)
+    answer = batch(reply(question["id"], {"roots": [{"uri": "file:///a"}]}), call_of(3))
+    said, lines = called(session, answer)
+    assert (told_place(said.to_daemon), lines) == ([["/a"]], answer)
+    assert methods(said.to_client) == ["roots/list"]
+    assert session.tick(1.0)[0].to_client, "call 2 is still held"
+
+
+def test_held_calls_are_bounded_in_number_and_size() -> None:
+    session = older_session()
+    size = len(call_of(1000, text=""))
+    longest = MAX_REQUEST_BYTES + 1 - size
+    for number in range(1000, 1015):
+        called(session, call_of(number, text="x" * longest))
+    for id_, length, reason in ((1015, longest, "too many"), (1016, longest + 1, "too long")):
+        said, line = called(session, call_of(id_, text="x" * length))
+        (error,) = messages(said.to_client)
+        assert (error["id"], reason in error["error"]["message"], line) == (id_, True, b"")
+    session = older_session()
+    for number in range(256):
+        called(session, call_of(number))
+    said, _ = called(session, call_of(256))
+    assert "too many calls" in messages(said.to_client)[0]["error"]["message"]
+
+
+def test_a_second_call_with_the_id_of_a_held_one_is_refused() -> None:
+    session = older_session()
+    called(session, call_of(1))
+    said, line = called(session, call_of(1, text="the second"))
+    (error,) = messages(said.to_client)
+    assert ("still open" in error["error"]["message"], line) == (True, b"")
+    assert session.tick(1.0)[1] == call_of(1)
 
 
 def test_a_client_without_roots_is_not_asked() -> None:

@@ -9,13 +9,13 @@ changed, in the form of the protocol version it speaks.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.paths import text_of
 from rootsd.proxy.bridge.batch_answers import BatchAnswers
-from rootsd.proxy.client_roots import ROOTS_LIST, ClientRoots, Folders, parse_client_roots
+from rootsd.proxy.bridge.held_calls import TOO_LONG, HeldCalls, Released
+from rootsd.proxy.client_roots import ROOTS_LIST, Folders, folders_in
 from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
 from rootsd.wire import hello, jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
@@ -49,8 +49,6 @@ DAEMON_POLICY = RepeatPolicy(
     max_held=256,
 )  # fmt: skip
 """The requests that each daemon answers safely, even if another daemon had them before."""
-_MAX_HELD = 256
-_TOO_MANY = RootsdError("too many calls wait for the client's roots", "ask again")
 _PLACE = "rootsd-place"
 """The key of the question about the place of the session, and the state that comes back with it.
 The daemon asks no other questions.
@@ -68,13 +66,6 @@ class BridgeOutput(NamedTuple):
 
     to_client: bytes = b""
     to_daemon: bytes = b""
-
-
-class _HeldCall(NamedTuple):
-    """A call that waits for the answer to a question after question number `after`."""
-
-    after: int
-    line: bytes
 
 
 class BridgeSession:
@@ -96,20 +87,19 @@ class BridgeSession:
         self._changes_due = False
         # Where the daemon has the session: () where it began, None if it must be told again.
         self._folders: Folders | None = ()
-        self._client = ClientRoots("rootsd-bridge-place-", _folders_in, "ask again")
         self.has_client_roots = False
         """Whether the client declares roots in its handshake."""
-        self._held: dict[Id, _HeldCall] = {}
+        self._calls = HeldCalls()
 
     @property
     def awaits_answers(self) -> bool:
         """Whether the client waits for an answer."""
-        return bool(self._replay.waiting_count or self._held)
+        return bool(self._replay.waiting_count or self._calls)
 
     @property
     def holds_calls(self) -> bool:
         """Whether calls wait until the client has said where it works."""
-        return bool(self._held)
+        return bool(self._calls)
 
     @property
     def asks_client(self) -> bool:
@@ -119,12 +109,11 @@ class BridgeSession:
     @property
     def deadline(self) -> float:
         """When to call `tick`."""
-        return self._client.deadline if self._held else math.inf
+        return self._calls.deadline
 
     def tick(self, now: float) -> tuple[BridgeOutput, bytes]:
         """Stop waiting for a client that does not answer. Return as `ask_place` does."""
-        self._client.tick(now)
-        return self._release(now)
+        return self._released(self._calls.tick(now))
 
     @property
     def is_full(self) -> bool:
@@ -168,28 +157,40 @@ class BridgeSession:
 
         A client of MCP 2026-07-28 with roots is asked for them by the first answer to a call. It
         sends the call again, and the daemon learns where the session works before it answers.
-        Calls of an older client are held until it has answered a question that came after them.
+        Calls of an older client are held until it has answered a question that came after them,
+        except for calls in a batch.
         """
-        call = parse(line)
-        match call:
-            case Response() | ErrorResponse() if self._client.is_ours(call.id):
-                self._client.take(call)
-                return self._release(now)
+        message = parse(line)
+        if isinstance(message, Batch):
+            return self._ask_place_of_batch(message, line, now)
+        if (taken := self._calls.take(message, now)) is not None:
+            return self._released(taken)
+        match message:
             case Notification(mcp_messages.INITIALIZED):
                 self._replay.initialized = True  # a call may be in the same chunk
-                return BridgeOutput(), line + b"\n"
-            case Notification() if (id_ := mcp_messages.cancelled_id(call)) in self._held:
-                del self._held[id_]
-                return BridgeOutput(), b""
-            case Request(_, "tools/call") if self.asks_client and len(self._held) < _MAX_HELD:
-                self._held[call.id] = _HeldCall(self._client.asked, line + b"\n")
-                return BridgeOutput(self._client.ask_again(now)), b""
             case Request(_, "tools/call") if self.asks_client:
-                return BridgeOutput(mcp_messages.encode_error(call.id, _TOO_MANY)), b""
+                return self._released(self._calls.hold(message, line + b"\n", now))
             case Request(_, "tools/call"):
-                return self._ask_place_2026(line, call)
+                return self._ask_place_2026(line, message)
             case _:
-                return BridgeOutput(), line + b"\n"
+                pass
+        return BridgeOutput(), line + b"\n"
+
+    def _ask_place_of_batch(
+        self, batch: Batch, line: bytes, now: float
+    ) -> tuple[BridgeOutput, bytes]:
+        """Use what a batch says about held calls. It goes on whole: the daemon ignores that."""
+        taken = [self._calls.take(member, now) for member in batch.members]
+        steps = [self._released(each) for each in taken if each is not None]
+        said = BridgeOutput(
+            b"".join(output.to_client for output, _ in steps),
+            b"".join(output.to_daemon for output, _ in steps),
+        )
+        return said, b"".join(lines for _, lines in steps) + line + b"\n"
+
+    def _released(self, released: Released) -> tuple[BridgeOutput, bytes]:
+        move = b"" if released.folders is None else self._move(released.folders)
+        return BridgeOutput(released.to_client, move), released.lines
 
     def _ask_place_2026(self, line: bytes, call: Request) -> tuple[BridgeOutput, bytes]:
         match call.params:
@@ -197,7 +198,7 @@ class BridgeSession:
                 text = jsonrpc.remove_member(line.decode(), ("params", "inputResponses"))
                 line = jsonrpc.remove_member(text, ("params", "requestState")).encode()
                 told = answers.get(_PLACE) if isinstance(answers, dict) else None
-                return BridgeOutput(to_daemon=self._move(_folders_in(told))), line + b"\n"
+                return BridgeOutput(to_daemon=self._move(folders_in(told))), line + b"\n"
             case {"requestState": _} | {"inputResponses": _}:
                 return BridgeOutput(), line + b"\n"
             case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
@@ -207,23 +208,6 @@ class BridgeSession:
                 return BridgeOutput(answer), b""
             case _:
                 return BridgeOutput(), line + b"\n"
-
-    def _release(self, now: float) -> tuple[BridgeOutput, bytes]:
-        """Return what to say about the held calls whose place is known now, and their lines."""
-        said = self._client.statement
-        if isinstance(said, RootsdError) and self._client.first_statement is None:
-            # Some clients declare roots and never answer, as the first Python SDK does.
-            self.has_client_roots = False
-            lines = [call.line for call in self._held.values()]
-            self._held.clear()
-            return BridgeOutput(), b"".join(lines)
-        known = [id_ for id_, call in self._held.items() if call.after < self._client.heard]
-        lines = [self._held.pop(id_).line for id_ in known]
-        question = self._client.ask_again(now) if self._held else b""
-        if isinstance(said, RootsdError):
-            errors = [mcp_messages.encode_error(id_, said) for id_ in known]
-            return BridgeOutput(b"".join(errors) + question), b""
-        return BridgeOutput(question, self._move(said)), b"".join(lines)
 
     def _move(self, folders: Folders) -> bytes:
         """Return the request that tells the daemon of another place, or b""."""
@@ -377,8 +361,7 @@ class BridgeSession:
             lines.append(self._own(Request(self._next_id(), ROOTS_LIST)))
         if self._folders:
             lines.append(self._tell_place(self._folders))
-        too_long = RootsdError("the request is too long", "ask for less")
-        refused = self._refuse(self._replay.close_unkept(), too_long)
+        refused = self._refuse(self._replay.close_unkept(), TOO_LONG)
         lines.append(self._replay.repeat())
         self._changes_due = True
         return BridgeOutput(refused + self._change_notifications(), b"".join(lines))
@@ -454,8 +437,3 @@ class BridgeSession:
 def _is_inside(moved: hello.MoveResult | RootsdError) -> bool:
     """Return whether all folders of a move are in roots."""
     return isinstance(moved, hello.MoveResult) and not moved.outside
-
-
-def _folders_in(result: object) -> Folders:
-    """Return the folders in a client's answer about its place."""
-    return tuple(paths[-1] for paths in parse_client_roots(result))
