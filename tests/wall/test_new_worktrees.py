@@ -44,8 +44,7 @@ class World(WallWorld):
 
     def start(self, wall: Wall, command: str) -> None:
         """Start a command of a shell inside, in the checkout."""
-        path = os.fsdecode(path_inside(os.environb[b"PATH"])[b"PATH"])
-        line = f"PATH={shlex.quote(path)}; {command}"
+        line = f"PATH={shlex.quote(path_inside(os.environ['PATH']))}; {command}"
         wall.run(
             f"SPACE['p'] = subprocess.Popen(['sh', '-c', {line!r}], cwd={str(self.main)!r},"
             " stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)"

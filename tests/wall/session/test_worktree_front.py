@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from rootsd.core.wall import ProtectionPolicy, RevokePolicy
+from rootsd.wall.kernel.warden import Warden
+from rootsd.wall.session.built_wall import BuiltWall
+from rootsd.wall.session.engines import NamespaceWall
+from rootsd.wall.session.options import ConfineOptions
+from rootsd.wall.session.push_relay import PushRelay
+from rootsd.wall.session.session_view import ComposedView
+from rootsd.wall.session.view_feed import WallSubscription
+from rootsd.wall.session.worktree_front import GitFront
 from support.person import Resident
 from support.polling import until
 
@@ -54,3 +66,29 @@ def test_git_inside_changes_the_published_worktrees_only_with_the_option(tmp_pat
         until(lambda: [item["name"] for item in person.items("ls")] == ["web"])
     finally:
         person.run("down")
+
+
+@pytest.mark.parametrize(
+    ("front", "outside", "rest"),
+    [
+        (GitFront.ASKS, {"PATH": "/opt/tool/bin:/bin"}, ":/opt/tool/bin:/bin"),
+        (GitFront.REFUSES, {"PATH": ""}, f":{os.defpath}"),
+        (GitFront.REFUSES, {}, f":{os.defpath}"),
+        (GitFront.NONE, {"PATH": "/opt/tool/bin"}, None),
+        (GitFront.NONE, {}, None),
+    ],
+)
+def test_a_program_has_the_path_of_its_own_environment(
+    front: GitFront, outside: dict[str, str], rest: str | None
+) -> None:
+    """`rootsd run --env` may set another one than rootsd has."""
+    view = ComposedView(
+        b"/home/a", (), frozenset(), {}, True, ProtectionPolicy.NONE, RevokePolicy.KILL, (), (),
+        git_front=front,
+    )  # fmt: skip
+    wall = BuiltWall(
+        ConfineOptions(name="s"), NamespaceWall(), view, cast("WallSubscription", None),
+        cast("Warden", SimpleNamespace(variables={})), cast("PushRelay", None),
+    )  # fmt: skip
+    own = f"/run/user/{os.geteuid()}/rootsd-git"
+    assert wall.environment(outside).get("PATH") == (own + rest if rest else outside.get("PATH"))

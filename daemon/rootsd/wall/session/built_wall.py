@@ -31,7 +31,7 @@ from rootsd.wall.session.push_relay import PushRelay
 from rootsd.wall.session.relay_questions import Asked
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import WallSubscription, answered
-from rootsd.wall.session.worktree_front import GitFront, git_entries
+from rootsd.wall.session.worktree_front import GitFront, git_entries, path_inside
 from rootsd.wall.view.default_view import DEFAULTS, SCRUBBED_VARIABLES
 from rootsd.wall.view.standard_files import STANDARD, refused_kind
 from rootsd.wire.requested_scope import RequestedScope
@@ -76,6 +76,8 @@ class BuiltWall(NamedTuple):
         scrubbed = {os.fsdecode(name) for name in SCRUBBED_VARIABLES}
         inside = {name: text for name, text in outside.items() if name not in scrubbed}
         own = {os.fsdecode(name): os.fsdecode(text) for name, text in self.view.variables.items()}
+        if self.view.git_front is not GitFront.NONE:
+            inside["PATH"] = path_inside(inside.get("PATH", ""))
         if "XDG_RUNTIME_DIR" in inside:  # it may be elsewhere: WSLg has its own
             inside["XDG_RUNTIME_DIR"] = f"/run/user/{os.geteuid()}"
         return {

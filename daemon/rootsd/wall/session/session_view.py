@@ -32,7 +32,7 @@ from rootsd.wall.kernel.warden import FollowedRoots
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.view_feed import WallSubscription
-from rootsd.wall.session.worktree_front import GitFront, path_inside
+from rootsd.wall.session.worktree_front import GitFront
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
 from rootsd.wall.view.devices import device_entries
@@ -179,7 +179,7 @@ def compose(
         home,
         tuple(_without_repeats(entries)),
         hidden,
-        {**work.variables, **path_inside(os.environb.get(b"PATH", b""))},
+        work.variables,
         has_network,
         protection,
         options.on_revoke or settings.on_revoke,

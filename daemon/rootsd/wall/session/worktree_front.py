@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
 
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
@@ -38,9 +38,9 @@ class GitFront(Enum):
     ASKS = "it asks the warden"
 
 
-def path_inside(outside: bytes) -> Mapping[bytes, bytes]:
-    """Return the variables that put the front before the real git."""
-    return {b"PATH": _folder() + b":" + outside}
+def path_inside(outside: str) -> str:
+    """Return a PATH that puts the front before the real git."""
+    return os.fsdecode(_folder()) + ":" + (outside or os.defpath)
 
 
 def git_entries(front: GitFront, folder: bytes) -> Iterator[ViewEntry]:
