@@ -20,7 +20,10 @@ from rootsd.net.unix_socket import address_of
 from rootsd.wall.git.protected import Protection
 from rootsd.wall.kernel import new_worktrees, worktree_removal
 from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.kernel.points import Point
+from rootsd.wall.kernel.tree import SharedTree, _Shown
 from rootsd.wall.kernel.worktree_removal import Refused as NotMade
+from rootsd.wall.kernel.worktrees import RootWorktrees
 from rootsd.wall.session import worktree_inside
 from rootsd.wall.session.worktree_front import path_inside
 from support.folder_identity import identity_of
@@ -282,7 +285,7 @@ def test_a_program_that_fakes_the_removal_gains_nothing(world: World) -> None:
         old = tree.rename(world.src / "old")
         tree.mkdir()
         (tree / ".git").write_text(f"gitdir: {record}\n")
-        assert "another folder is there now" in remove(tree)
+        assert "it or its checkout is another folder now" in remove(tree)
         (tree / ".git").unlink()
         tree.rmdir()
         old.rename(tree)
@@ -319,6 +322,32 @@ def test_after_a_removal_that_stopped_anywhere_git_outside_can_finish_it(
     listed = git_output("worktree", "list", cwd=world.main).splitlines()
     assert [line.split()[0] for line in listed] == [str(world.main), str(other)]
     assert (other / ".envrc").exists()
+
+
+def test_a_checkout_that_was_replaced_is_noticed_before_anything_is_removed(world: World) -> None:
+    tree = beside_main(world, "main-x")
+    shown = shown_worktree(world, tree)
+    old = world.main.rename(world.src / "old")
+    subprocess.run(["cp", "-a", old, world.main], check=True)
+    with pytest.raises(NotMade, match="its checkout is another folder now"):
+        worktree_removal.remove_worktree(shown)
+    assert (tree / ".envrc").exists()
+    assert (world.main / ".git" / "worktrees" / "main-x").exists()
+
+
+def test_the_record_of_a_checkout_that_was_lost_meanwhile_has_no_covers(world: World) -> None:
+    main, tree = bytes(world.main), bytes(beside_main(world, "main-x"))
+    mounts = desired_mounts([approved(world.main), approved(world.src / "main-x")], {})
+    shared = SharedTree.__new__(SharedTree)
+    shared._shown = {
+        path: _Shown(mount, -1, Point(b"", -1), b"", (), None) for path, mount in mounts.items()
+    }
+    shared._worktrees = RootWorktrees.__new__(RootWorktrees)
+    shared._worktrees.records = {main: {tree: b".git/worktrees/main-x"}}
+    shown = shared.worktree_at(tree)
+    assert shown is not None
+    del shared._shown[main]
+    shown.uncover_record()
 
 
 class KilledHere(BaseException):

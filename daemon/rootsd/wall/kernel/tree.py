@@ -425,8 +425,10 @@ class SharedTree:
         return None
 
     def _uncover(self, path: bytes, folder: bytes) -> None:
-        """Take the covers of a folder in a shown root away, and forget them."""
-        shown = self._shown[path]
+        """Take the covers of a folder in a root away, and forget them, if the root is shown."""
+        shown = self._shown.get(path)
+        if shown is None:  # it could not be protected meanwhile, so its covers are gone
+            return
         inside = {each for each in shown.covers if contains(b"/" + folder, b"/" + each)}
         held = {above for each in inside for above in folders_above(each)}
         for each in sorted(

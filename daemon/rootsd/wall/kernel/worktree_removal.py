@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from rootsd.core.access import Access
@@ -77,11 +77,14 @@ def remove_worktree(worktree: ShownWorktree) -> None:
     a part could be removed.
     """
     path, own = worktree.mount.path, worktree.record
-    try:
-        folder = open_root(worktree.mount)
-    except OSError as error:
-        raise Refused("another folder is there now") from error
-    with closing(folder), closing(open_root(worktree.repository)) as repository:
+    with ExitStack() as opened:
+        try:
+            folder, repository = (
+                opened.enter_context(closing(open_root(each)))
+                for each in (worktree.mount, worktree.repository)
+            )
+        except OSError as error:
+            raise Refused("it or its checkout is another folder now") from error
         if recorded_worktree(repository, worktree.repository.path, own) != path:
             raise Refused("git's record does not lead to it")
         _check_leads_back(worktree)
