@@ -90,8 +90,8 @@ class DiscoveryEngine:
         self._relisted: set[bytes] = set()
         # Projects that a tree dropped although they still exist. `handle` rechecks them.
         self._dropped: set[bytes] = set()
-        # The parents that `explore` has yet to build. Their projects only seem to be lost.
-        self._unexplored: set[bytes] = set()
+        self.unexplored: set[bytes] = set()
+        """The parents that `explore` has yet to build. Their projects only seem to be lost."""
         # The state of the trees for which `_follow_mounts` has nothing left to do.
         self._mounts_followed: object = None
 
@@ -133,7 +133,7 @@ class DiscoveryEngine:
     def take(self) -> tuple[Observation, ...]:
         """Return the new observations since the last call, in order."""
         self._follow_mounts()
-        if not self._unexplored:
+        if not self.unexplored:
             self._recheck_lost()
         return self._tracked.take()
 
@@ -169,13 +169,13 @@ class DiscoveryEngine:
             # A walk stops at other parents inside its parent, and these may have changed.
             self._mounts.set_stops(tree, wanted)
         self._trees |= {tree.parent.path: tree for tree in fresh}
-        self._unexplored = {tree.parent.path for tree in fresh}
+        self.unexplored = {tree.parent.path for tree in fresh}
         return fresh
 
     def explore(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
         """Build the tree of one parent."""
         self._mounts.build(tree, progress)
-        self._unexplored.discard(tree.parent.path)
+        self.unexplored.discard(tree.parent.path)
         self._watch_parents_and_refresh()
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:

@@ -306,9 +306,9 @@ class Discovery:
             self._report(observations)
 
     def _report_status(self) -> None:
+        in_work = {self._scanning, *self._engine.unexplored}
         status = tuple(
-            report_for(tree, scanning=self._scanning == tree.parent.path)
-            for tree in self._engine.trees
+            report_for(tree, scanning=tree.parent.path in in_work) for tree in self._engine.trees
         )
         if status != self._status:
             self._status = status
