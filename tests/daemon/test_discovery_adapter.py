@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -21,8 +23,10 @@ from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKin
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon import discovery_adapter
+from rootsd.daemon.daemon import freeze_scanned
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.discovery.status import ParentReport
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import Look
 from rootsd.disk.safety import explain_alias
@@ -89,6 +93,65 @@ async def test_a_scan_returns_after_its_projects_are_in_the_catalog(home: Path) 
         assert raw(home / "work" / "three") in ledger.catalog.projects
         [status] = surveyor.parent_status(ledger.catalog)
         assert (status["path"], status["projects"]) == (str(home / "work"), 1)
+
+
+async def test_the_projects_of_a_parent_are_frozen_once_it_was_scanned(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parent that comes later, too, and nothing before the first one."""
+    for name in ("src/one", "work/two"):
+        make_repository(home / name)
+    frozen: list[set[str]] = []
+    async with running_adapter(home) as (surveyor, ledger), anyio.create_task_group() as group:
+
+        def note() -> None:
+            frozen.append({Path(os.fsdecode(path)).name for path in ledger.catalog.projects})
+
+        monkeypatch.setattr(gc, "freeze", note)
+        group.start_soon(freeze_scanned, surveyor.scanned_beside)
+        parents = []
+        for number, name in enumerate(("src", "work")):
+            await surveyor.first_scan()
+            await surveyor.scan(None, None)
+            assert len(frozen) == number
+            parents.append(Parent(raw(home / name)))
+            surveyor.set_parents(parents)
+            while len(frozen) == number:
+                await anyio.lowlevel.checkpoint()
+        assert frozen == [{"one"}, {"one", "two"}]
+        group.cancel_scope.cancel()
+
+
+async def test_a_parent_that_waits_for_the_scan_of_another_one_was_not_scanned(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both come at once, and discovery scans one after the other."""
+    seen: list[str] = []
+    whole = DiscoveryAdapter._take_status
+
+    def note(surveyor: DiscoveryAdapter, status: tuple[ParentReport, ...]) -> None:
+        seen.append(" ".join(each.state.value for each in status))
+        whole(surveyor, status)
+
+    monkeypatch.setattr(DiscoveryAdapter, "_take_status", note)
+    (home / "work").mkdir()
+    async with running_adapter(home, home / "src", home / "work") as (surveyor, _):
+        await surveyor.first_scan()
+    assert list(dict.fromkeys(seen)) == [
+        "scanning scanning",
+        "watched scanning",
+        "watched watched",
+    ]
+
+
+async def test_one_parent_that_hangs_does_not_keep_the_others_from_being_frozen(
+    home: Path,
+) -> None:
+    make_repository(home / "src" / "one")
+    async with running_adapter(home, home / "src") as (surveyor, _):
+        await surveyor.first_scan()
+        surveyor._parents += (Parent(b"/never/scanned"),)
+        assert await surveyor.scanned_beside(frozenset()) == {raw(home / "src")}
 
 
 async def test_a_scan_waits_for_projects_created_just_before_it(

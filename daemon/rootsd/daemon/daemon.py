@@ -11,10 +11,12 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 from anyio import to_thread
@@ -376,19 +378,16 @@ class Daemon:
             on_ready()
             self._supervisor.ready()
             group.start_soon(health.keep_reporting)
-            group.start_soon(self._prepare_after_first_scan)
+            group.start_soon(self._load_sdk_when_idle)
+            group.start_soon(freeze_scanned, self._discovery.scanned_beside)
             await self._stopping.wait()
             log.info("stopping")
             self._supervisor.stopping()
             group.cancel_scope.cancel()
 
-    async def _prepare_after_first_scan(self) -> None:
+    async def _load_sdk_when_idle(self) -> None:
         """Load the MCP SDK if there was ever a client, because the next one may not wait long."""
         await self._discovery.first_scan()
-        # Most projects stay as they are. Without this, each full collection would search them for
-        # garbage: with 20,000, that takes 60 ms, in which nobody gets an answer.
-        gc.collect()
-        gc.freeze()
         with suppress(RootsdError):  # without the history, the first client waits
             if await to_thread.run_sync(self._session_store.has_any):
                 await self._session_server.load_early()
@@ -453,3 +452,18 @@ class Daemon:
             "clients cannot find the daemon any more; stopping, so that a new daemon can start"
         )
         self._fail()
+
+
+async def freeze_scanned(
+    scanned_beside: Callable[[AbstractSet[bytes]], Awaitable[AbstractSet[bytes]]],
+) -> NoReturn:
+    """Keep the garbage collector away from the projects of each parent, once it was scanned.
+
+    Most projects stay as they are. Without this, each full collection would search them for
+    garbage: with 20,000, that takes 60 ms, in which nobody gets an answer.
+    """
+    known: AbstractSet[bytes] = frozenset()  # a later scan of a parent freezes nothing
+    while True:
+        known |= await scanned_beside(known)
+        gc.collect()
+        gc.freeze()

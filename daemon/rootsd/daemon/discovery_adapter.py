@@ -200,6 +200,16 @@ class DiscoveryAdapter:
             await self._status_changed.wait()
         await self._idle.wait()
 
+    async def scanned_beside(self, known: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Return the scanned parents once there is one beside those `known`.
+
+        By then, the catalog holds their projects.
+        """
+        while (seen := {each.path for each in self._parents if self._is_seen(each)}) <= known:
+            await self._status_changed.wait()
+        await self._idle.wait()
+        return seen
+
     def _is_seen(self, parent: Parent) -> bool:
         states = {report.path: report.state for report in self._status}
         return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
