@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.errors import Busy
 from rootsd.core.model import ProjectKind
@@ -465,6 +466,18 @@ async def test_a_move_to_a_folder_in_no_root_changes_nothing_and_proposes_it_onc
             assert moved["result"] == {"outside": [folder], "start": None}
         assert await listed_names(peer) == ["api"]
     assert [path for path, *_ in source.requests] == [folder.encode()]
+
+
+async def test_a_session_that_is_told_its_place_again_keeps_the_roots_approved_since() -> None:
+    api, later = root("/src/api"), replace(BETA, approval=6)
+    source = FakeSource(api)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "scope": {"workspace": "/src/api"}})
+        folders = ["/src/api", "/src/new"]
+        await peer.ask("rootsd/move", {"folders": folders})
+        source.publish(api, later)
+        await peer.ask("rootsd/move", {"folders": folders})
+        assert await listed_names(peer) == ["api", "beta"]
 
 
 async def test_a_move_without_folders_leads_back_to_the_start() -> None:

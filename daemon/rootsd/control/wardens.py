@@ -103,6 +103,11 @@ class RootsFollower:
         self._progress = ChangeSignal()
         self._send_roots: SendNotification | None = None
 
+    @property
+    def start_now(self) -> SessionStart:
+        """The start of the session, or of its last move."""
+        return self._scope.start
+
     async def move(self, scope: Scope) -> None:
         """Send the roots of another scope from now on, and return when they are sent."""
         self._set_scope(replace(scope, sessions=self._scope.sessions))

@@ -155,6 +155,7 @@ class ProtocolRouter:
             folders = from_json(hello.WorkFolders, request.params).folders
             moved = await move_scope(
                 self._view.first_scope,
+                self._view.start_now,
                 folders,
                 source.canonical,
                 source.session_start,

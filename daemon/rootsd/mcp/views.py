@@ -82,6 +82,12 @@ class ConnectionView(Struct):
         """The URIs that the connection accepts as MCP roots."""
         return self._scope.uris
 
+    @property
+    def start_now(self) -> SessionStart:
+        """The start of the session, or of its last move."""
+        is_bound = self._scope.folder is not None
+        return self._scope.start if is_bound else self.current_start or self.start
+
     def narrow(self, scope: Scope) -> None:
         """Show only roots in `scope` from now on. Call this before the first answer."""
         self.first_scope = scope

@@ -69,12 +69,16 @@ class SessionMove(NamedTuple):
 
 async def move_scope(
     first: Scope,
+    before: SessionStart,
     folders: Sequence[str],
     canonical: Callable[[bytes], Awaitable[bytes]],
     session_start: Callable[[bytes], Awaitable[SessionStart]],
     current: Callable[[], Awaitable[PublishedSet]],
 ) -> SessionMove:
     """Return the scope of a session that began with `first` and works in `folders` now.
+
+    `before` is its start until now. A session that stays in its root keeps the approvals of that
+    start, or it would lose the roots that were approved since.
 
     A move never widens: the working folder must be in a root of the set that `current` verifies.
     Without folders, the session is back where it began. A scope without a working directory stays
@@ -95,7 +99,9 @@ async def move_scope(
     if roots[0] is None:
         return SessionMove(None, outside)
     added = tuple(dict.fromkeys(root.path for root in roots[1:] if root is not None))
-    start = SessionStart(roots[0].path, starts[0].approvals, added)
+    stays = roots[0].path == before.anchor
+    approvals = before.approvals if stays else starts[0].approvals
+    start = SessionStart(roots[0].path, approvals, added)
     scope = first if first.folder is None else replace(first, folder=found[0], start=start)
     return SessionMove(scope, outside, start)
 

@@ -450,6 +450,16 @@ def test_a_place_that_the_daemon_does_not_take_is_told_again(
     assert placed(session, 5, "/src/new")[0] == b"", "it was approved meanwhile"
 
 
+def test_the_next_daemon_learns_a_place_that_the_last_one_took_in_part() -> None:
+    session = initialized()
+    move, _ = placed(session, 1, "/src/api", "/src/new")
+    hear(session, reply(messages(move)[0]["id"], {"outside": ["/src/new"]}))
+    session.connection_lost()
+    (again,) = messages(session.connected().to_daemon)
+    _, asked = hear(session, reply(again["id"], ACCEPTED))
+    assert told_place(asked) == [["/src/api", "/src/new"]]
+
+
 def test_a_client_that_closes_its_folders_is_back_where_it_began() -> None:
     session = BridgeSession()
     assert placed(session, 1)[0] == b"", "it is there"

@@ -155,6 +155,7 @@ class FollowHandlers(Handlers):
         try:
             moved = await move_scope(
                 follower.first_scope,
+                follower.start_now,
                 request.folders,
                 wall.canonical,
                 wall.session_start,

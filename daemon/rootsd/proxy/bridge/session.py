@@ -85,8 +85,8 @@ class BridgeSession:
         self._has_requested_roots = False
         self._failed_subscriptions: dict[str, None] = {}
         self._changes_due = False
-        # Where the daemon has the session: () where it began, None if it must be told again.
-        self._folders: Folders | None = ()
+        self._folders: Folders = ()  # where the session works; () where it began
+        self._must_tell_again = False  # a folder was in no root, and may be approved since
         self.has_client_roots = False
         """Whether the client declares roots in its handshake."""
         self._calls = HeldCalls()
@@ -211,9 +211,9 @@ class BridgeSession:
 
     def _move(self, folders: Folders) -> bytes:
         """Return the request that tells the daemon of another place, or b""."""
-        if folders == self._folders:
+        if folders == self._folders and not self._must_tell_again:
             return b""
-        self._folders = folders
+        self._folders, self._must_tell_again = folders, False
         return self._tell_place(folders) if self.forwards else b""  # `_resume` tells it
 
     def _tell_place(self, folders: Folders) -> bytes:
@@ -359,6 +359,7 @@ class BridgeSession:
         ]
         if self._has_requested_roots:  # the daemon reports changes only after a request
             lines.append(self._own(Request(self._next_id(), ROOTS_LIST)))
+        self._must_tell_again = False
         if self._folders:
             lines.append(self._tell_place(self._folders))
         refused = self._refuse(self._replay.close_unkept(), TOO_LONG)
@@ -391,7 +392,7 @@ class BridgeSession:
             case Request(_, hello.MOVE_METHOD), Response() | ErrorResponse() if not _is_inside(
                 hello.read_move(answer)
             ):
-                self._folders = None  # the folders may be approved by the next call
+                self._must_tell_again = True
             case _:
                 pass
         return BridgeOutput(self._change_notifications())

@@ -210,4 +210,8 @@ def _say(*answers: bytes) -> None:
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # as git itself, and what it starts
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except FileNotFoundError:
+        _say(b"git was not found")
+        sys.exit(127)
