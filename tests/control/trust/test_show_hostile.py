@@ -76,7 +76,7 @@ def test_many_projects_are_shown_and_hostile_ones_block_nothing(
         assert person.names("ls", "--verdict", "approved") == []
         answered += 1
     out, said = showing.communicate(timeout=HANG_GUARD)
-    assert showing.returncode == 0, said
+    assert showing.returncode == 0, (said, out[-500:])  # errors are JSON, too
     items = {item["name"]: item for item in json.loads(out)["items"]}
     assert len(items) == count + len(hostile)
     assert all(
