@@ -42,6 +42,11 @@ _WAIT_ID = "wait_"
 _MAX_SEARCHES = 60
 
 
+# Node may report the end of a command before its last output, and Qwen Code then loses that.
+LATER = "sleep 0.3"
+"""What ends a command whose output a test looks at."""
+
+
 def _nothing() -> None:
     """Do nothing before a step."""
 

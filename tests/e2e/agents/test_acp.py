@@ -16,7 +16,7 @@ from support.agent_world import ROOTSD, AgentWorld
 from support.confined_agents import ConfinedProgram, draw_dot, editing, reading
 from support.polling import until
 from support.real_servers import SERVERS
-from support.scripted_model import Call, Shell, Step
+from support.scripted_model import LATER, Call, Shell, Step
 from support.sizes import Size
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
@@ -45,8 +45,6 @@ SPEAKERS = {
     ),
     "qwen": Speaker(("qwen", "--acp", "--auth-type", "openai"), "qwen", uses_client=True),
 }
-# Node may report the end of a command before its last output, and Qwen Code then loses that.
-LATER = "sleep 0.3"
 COMMIT = "git -c user.name=a -c user.email=a@b commit -m edited"
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.agent_programs import FIVE, OTHERS, AgentProgram
 from support.agent_world import AgentWorld
 from support.confined_agents import ConfinedProgram
-from support.scripted_model import Shell
+from support.scripted_model import LATER, Shell
 from support.sizes import Size
 from support.workloads import state_of
 
@@ -133,13 +133,13 @@ def test_it_goes_on_after_its_own_project_was_denied_and_approved(
     """
     with AgentWorld(tmp_path, ["api"]) as world:
         world.rootsd("approve", "api", "--yes")
-        read = f"cat {world.parent}/api/README.md || echo refused"
+        read = f"cat {world.parent}/api/README.md || echo refused; {LATER}"
         script = [
             Shell(read),
             Shell(read, lambda: world.rootsd("deny", "api")),
             Shell(read, lambda: world.rootsd("approve", "api", "--yes")),
             Shell(read),
-            Shell("echo more >> README.md; cat README.md"),
+            Shell(f"echo more >> README.md; cat README.md; {LATER}"),
         ]
         model = world.play(ConfinedProgram(program), script, {}, world.parent / "api")
         written = (world.parent / "api" / "README.md").read_text()
