@@ -71,21 +71,22 @@ def test_a_client_that_takes_no_answer_of_the_bridge_itself_is_not_read() -> Non
 
 
 def test_a_client_that_does_not_read_can_still_send_and_loses_nothing() -> None:
-    taken = threading.Event()
+    said, taken = threading.Event(), threading.Event()
     many = [b"y" * 9_999 + b"\n"] * 200
 
     def flood(daemon: Daemon) -> None:
-        sender = threading.Thread(target=daemon.say, args=[b"x" * 5_000_000 + b"\n"])
-        sender.start()
-        for line in [PING, *many]:
+        assert daemon.line() == PING
+        daemon.say(b"x" * 5_000_000 + b"\n")
+        said.set()
+        for line in many:
             assert daemon.line() == line
         taken.set()
-        sender.join(HANG_GUARD_S)
         daemon.say(PONG)
         assert daemon.rest() == b""
 
     with daemons(flood), bridge() as client:
         client.say(PING)
+        assert said.wait(HANG_GUARD_S)
         client.say(*many)
         assert taken.wait(HANG_GUARD_S)
         assert len(client.stdout.readline()) == 5_000_001

@@ -50,6 +50,7 @@ class BridgeProxy:
         self._skips_line = False  # until the end of a line that is too long
         self._from_daemon = bytearray()  # a line of the daemon without its end
         self._to_client = bytearray()
+        self._answered = 0  # how many bytes of answers of our own may wait in `_to_client`
 
     def run(self) -> RootsdError | None:
         """Run until the client has left and has its answers. Return the error in force, if any.
@@ -134,7 +135,8 @@ class BridgeProxy:
 
     @property
     def _has_room_for_client(self) -> bool:
-        if not self._client_open or len(self._to_client) > _MAX_LINE_BYTES:
+        # What the daemon says is bounded otherwise. A client may have to send before it reads it.
+        if not self._client_open or self._answered > _MAX_LINE_BYTES:
             return False
         if self._forwards:
             return not self._link.outgoing
@@ -177,7 +179,7 @@ class BridgeProxy:
         return going
 
     def _pass_on(self, output: BridgeOutput, lines: bytes, *, forwarded: bool) -> bytes:
-        self._to_client += output.to_client
+        self._answer(output.to_client)
         if forwarded:
             self._link.outgoing += output.to_daemon + lines
         return lines
@@ -185,9 +187,13 @@ class BridgeProxy:
     def _note(self, lines: bytes, *, forwarded: bool) -> None:
         """Note lines of the client, and answer them if no daemon will."""
         for line in lines.split(b"\n")[:-1]:
-            self._to_client += self._session.from_client(line, forwarded=forwarded)
+            self._answer(self._session.from_client(line, forwarded=forwarded))
         if lines and self._error and (self._link.is_away or self._link.is_refused):
-            self._to_client += self._session.fail_all(self._error)
+            self._answer(self._session.fail_all(self._error))
+
+    def _answer(self, lines: bytes) -> None:
+        self._to_client += lines
+        self._answered += len(lines)
 
     def _whole_lines(self, data: bytes) -> bytes:
         if not data:
@@ -205,7 +211,7 @@ class BridgeProxy:
         if len(self._from_client) > _MAX_LINE_BYTES:
             self._from_client.clear()
             self._skips_line = True
-            self._to_client += self._session.refuse_oversized_line(_MAX_LINE_BYTES)
+            self._answer(self._session.refuse_oversized_line(_MAX_LINE_BYTES))
         return lines
 
     def _connected(self) -> None:
@@ -267,6 +273,8 @@ class BridgeProxy:
         """Write what the client takes at once. That is mostly everything, which saves a step."""
         if self._to_client:
             del self._to_client[: self._write(self._to_client)]
+        if not self._to_client:
+            self._answered = 0
 
     def _connection_lost(self) -> None:
         self._link.hang_up()
