@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from ast import literal_eval
 from collections.abc import Iterable
 
@@ -39,6 +40,10 @@ class WrongUsage(RootsdError):
 
 def explained(error: click.ClickException, verb: str) -> WrongUsage:
     """Return an error of click in our words. `verb` is the one that was understood."""
+    return _option_before_verb(error) or _explained(error, verb)
+
+
+def _explained(error: click.ClickException, verb: str) -> WrongUsage:
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = verb if context is None else context.command_path.partition(" ")[2]
     typed, choices, text = "", list[str](), error.format_message()
@@ -78,6 +83,35 @@ def explained(error: click.ClickException, verb: str) -> WrongUsage:
     message = text + did_you_mean(choices)
     remedy = f"rootsd {command} --help".replace("  ", " ")
     return WrongUsage(message, remedy, typed=typed, choices=choices)
+
+
+def _option_before_verb(error: click.ClickException) -> WrongUsage | None:
+    """Return the error for an unknown option before a verb. For another error, return None."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    option, context = error.option_name, error.ctx
+    words = list(context.find_root().obj.words)
+    before = len(context.command_path.split()) - 1
+    unknown: WrongUsage | None = None
+    for at in range(before, len(words)):
+        command, end = context.command, at
+        while isinstance(command, click.Group) and end < len(words):
+            inner = command.get_command(context, words[end])
+            if inner is None:
+                break
+            command, end = inner, end + 1
+        if end == at:
+            continue
+        verb = " ".join((*words[:before], *words[at:end]))
+        known = [each for each in command.params if option in each.opts]
+        if not known:
+            text = f"{verb} has no option {option}"
+            text += did_you_mean(nearest_options(option, _options_of(click.Context(command))))
+            unknown = unknown or WrongUsage(text, f"rootsd {verb} --help")
+        elif getattr(known[0], "is_flag", False) or words[at - 1] != option:
+            line = [*words[:before], *words[at:end], *words[before:at], *words[end:]]
+            return WrongUsage(f"{option} comes after {verb}", shlex.join(["rootsd", *line]))
+    return unknown
 
 
 def _meant_commands(typed: str, context: click.Context | None) -> list[str]:
