@@ -13,6 +13,7 @@ from rootsd.cli.text.phrases import pluralize
 from rootsd.cli.text.projects import FOUND, KIND, NAME, OWNER, PATH, RISK, risk_of
 from rootsd.cli.text.render import Column, time_column
 from rootsd.cli.text.theme import Tone
+from rootsd.core.project_kind import ProjectKind
 from rootsd.wire.follow import ProjectGroup
 
 _WIDEST_NAME = 32
@@ -61,7 +62,7 @@ PROJECT_FITS = (
     Fit(_RISK, 15),
     Fit(FOUND, 8),
     Fit(OWNER, 18),
-    Fit(KIND, 8),
+    Fit(KIND, max(map(len, ProjectKind))),
     Fit(PATH, 30),
 )
 _PROJECT_ORDER = (_NAME, _RISK, OWNER, FOUND, KIND, PATH)
