@@ -1,4 +1,4 @@
-"""Start the daemon in the background, and wait until it is ready."""
+"""Start the daemon and `rootsd sync` in the background, and wait until they are ready."""
 
 from __future__ import annotations
 
@@ -89,16 +89,7 @@ def launch(plan: StartPlan, timeout_s: float = START_TIMEOUT_S) -> None:
     with code, message, and remedy. Or it exits. Raises StartFailed with the daemon's message.
     """
     log_start = _rotate(plan.log)
-    ready_fd, write_fd = os.pipe()
-    try:
-        try:
-            command = [*plan.daemon, "--ready-fd", str(write_fd)]
-            process = _spawn(command, plan.environment, plan.log, pass_fds=(write_fd,))
-        finally:
-            os.close(write_fd)
-        report = _first_line(ready_fd, timeout_s)
-    finally:
-        os.close(ready_fd)
+    process, report = _spawn_and_wait(plan.daemon, plan.environment, plan.log, timeout_s)
     if report is None:
         process.kill()  # has no effect if it has already forked the daemon and exited
     process.wait()
@@ -109,16 +100,32 @@ def launch(plan: StartPlan, timeout_s: float = START_TIMEOUT_S) -> None:
 
 
 def launch_sync(plan: StartPlan) -> None:
-    """Start `rootsd sync`, detached from this process and its terminal.
+    """Start `rootsd sync`, detached from this process and its terminal, and wait until it runs.
 
     Raises StartFailed if it cannot be started. If it fails later, it says so in its log.
     """
     _rotate(plan.sync_log)
-    _spawn(plan.sync, plan.environment, plan.sync_log)
+    _spawn_and_wait(plan.sync, plan.environment, plan.sync_log, START_TIMEOUT_S)
+
+
+def _spawn_and_wait(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, timeout_s: float
+) -> tuple[subprocess.Popen[bytes], bytes | None]:
+    """Start a program, and return it with its report; the report is None if none came in time."""
+    ready_fd, write_fd = os.pipe()
+    try:
+        try:
+            words = [*command, "--ready-fd", str(write_fd)]
+            process = _spawn(words, environment, log, pass_fds=(write_fd,))
+        finally:
+            os.close(write_fd)
+        return process, _first_line(ready_fd, timeout_s)
+    finally:
+        os.close(ready_fd)
 
 
 def _spawn(
-    command: Sequence[str], environment: Mapping[str, str], log: Path, pass_fds: Sequence[int] = ()
+    command: Sequence[str], environment: Mapping[str, str], log: Path, pass_fds: Sequence[int]
 ) -> subprocess.Popen[bytes]:
     log_fd = open_private_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:

@@ -28,6 +28,8 @@ from rootsd.files.private_files import display_path
 from rootsd.link import rpc
 from rootsd.link.feed import Feed
 from rootsd.link.hidden_process import hide_process
+from rootsd.service.launcher import report_ready
+from rootsd.service.notify import make_service_notifier
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import ClientOutcome, choose_access
@@ -280,13 +282,18 @@ def _known_clients(record: SyncRecord) -> dict[str, SyncedClient]:
     return {file: each for file, each in chosen.items() if each.client in TARGETS}
 
 
-def run(state: bytes, is_stopped: Callable[[], bool]) -> int:
+def run(state: bytes, is_stopped: Callable[[], bool], ready_fd: int | None = None) -> int:
     """Run until a signal comes, or until the daemon is gone and `is_stopped` returns true.
 
-    Raises Busy if another process does this, and what the record raises.
+    It tells the pipe `ready_fd` and the service manager when it has the lock. Raises Busy if
+    another process does this, and what the record raises.
     """
     record = SyncRecord(state)
     lock = SyncLock.acquire(record)
+    if ready_fd is not None:
+        report_ready(ready_fd)
+    with make_service_notifier() as manager:
+        manager.ready()
     clients = _known_clients(record)
     work = AccessSync(record, clients)
     ending = _on_signals()

@@ -283,13 +283,14 @@ def _print_removal(invocation: Invocation, client: str, *, dry_run: bool) -> Non
 
 
 @command.command("run", epilog="rootsd sync run")
+@click.option("--ready-fd", type=int, metavar="FD", help="write 'ready' to FD when it is ready")
 @pass_invocation
-def run(invocation: Invocation) -> int:
+def run(invocation: Invocation, *, ready_fd: int | None) -> int:
     """Sync until a signal or `rootsd down` ends it. `rootsd up` and the service run this."""
     from rootsd.service import start_record
     from rootsd.sync import process
 
-    return process.run(invocation.places.state, start_record.is_stopped)
+    return process.run(invocation.places.state, start_record.is_stopped, ready_fd)
 
 
 @command.command("withdraw", epilog="rootsd sync withdraw")
