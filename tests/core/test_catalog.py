@@ -104,7 +104,7 @@ def test_names_are_frozen_by_approval_and_do_not_depend_on_what_is_approved_firs
     first, second = order
     wanted = {API: "src/api", OTHER: "src-old/api"}
     catalog = approved(first)
-    assert catalog.frozen_names == {wanted[first]: first}
+    assert catalog.kept_keys == {wanted[first]: first}
     assert catalog.proposed_names == {SRC: "src", LIB: "lib", second: wanted[second]}
     assert {path: catalog.name_of(catalog.projects[path]) for path in order} == wanted
     assert {path: root.name for path, root in approved(first, second).roots.items()} == wanted
@@ -116,9 +116,9 @@ def test_an_abandoned_name_is_proposed_for_the_project_that_had_it_only() -> Non
     gone = [ProjectGone(LIB), Forget(LIB, ANN)]
     for end in ([Forget(LIB, ANN)], [Rename(LIB, "books", ANN)], gone):
         given_up = after(named, *end, ProjectGone(OTHER))
-        assert "api" not in given_up.frozen_names
+        assert "api" not in given_up.kept_keys
         assert given_up.proposed_names[API] == "src/api"
-        assert after(given_up, Rename(API, "api", ANN)).frozen_names["api"] == API
+        assert after(given_up, Rename(API, "api", ANN)).kept_keys["api"] == API
     assert after(named, Forget(LIB, ANN)).reserved == {"api": LIB, "lib": LIB}
     again = Catalog.of(KNOWN.projects.values(), (), PLACES, 1, reserved={"lib": OTHER})
     assert again.proposed_names[LIB] == "vendor/lib"
@@ -220,7 +220,7 @@ def worked_out(catalog: Catalog) -> tuple[object, ...]:
         catalog.expiring,
         catalog.ids,
         catalog.sorted_paths,
-        catalog.frozen_names,
+        catalog.kept_keys,
         catalog.proposed_names,
         catalog.named_paths,
     )

@@ -1,15 +1,21 @@
-"""Frozen names never look alike."""
+"""Frozen names never look alike, and a name that a list showed stays with its path."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import NameTaken
-from rootsd.core.inputs import Approve
+from rootsd.core.errors import NameTaken, OrderRefused
+from rootsd.core.inputs import Approve, Forget, Input, ProjectGone, ProjectNamed, Rename
 from rootsd.core.model import Project
 from rootsd.core.plan import plan
+from support import core_samples
+from support.core_samples import NOTHING_KNOWN, seen
 from support.ledger_harness import PLACES, path
 from support.sample_decisions import NOON, PERSON, approved, identity, project
 
@@ -29,3 +35,78 @@ def test_no_name_is_frozen_that_looks_like_another(name: str) -> None:
     ]
     with pytest.raises(NameTaken, match="belongs to"):
         plan(catalog, both, NOON)
+
+
+HOMES = (b"/w/api", b"/w/acme/api", b"/w/beta/api", b"/v/acme/api", b"/w/API", b"/w/web")
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("appear", "vanish", "approve", "forget", "restart")),
+        st.sampled_from(HOMES),
+    ),
+    max_size=20,
+)
+
+
+def _named(catalog: Catalog) -> Catalog:
+    """Return the catalog after the end of a scan, when all names are kept."""
+    proposed = catalog.proposed_names.items()
+    return plan(catalog, [ProjectNamed(*each) for each in proposed], NOON).catalog
+
+
+def _restarted(catalog: Catalog, *, remembers: bool = True) -> Catalog:
+    reserved = catalog.reserved if remembers else {}
+    return Catalog.of(catalog.projects.values(), (), PLACES, 1, reserved=reserved)
+
+
+@given(steps)
+def test_a_shown_name_stays_with_its_path(taken: list[tuple[str, bytes]]) -> None:
+    catalog, shown = NOTHING_KNOWN, dict[str, bytes]()
+    for verb, where in taken:
+        before = {each.path: catalog.name_of(each) for each in catalog.projects.values()}
+        inputs: dict[str, Input] = {
+            "appear": seen(where, HOMES.index(where)),
+            "vanish": ProjectGone(where),
+            "approve": Approve(where, core_samples.identity(HOMES.index(where)), PERSON),
+            "forget": Forget(where, PERSON),
+        }
+        with suppress(OrderRefused):  # nothing is there
+            catalog = (
+                _restarted(catalog)
+                if verb == "restart"
+                else _named(plan(catalog, [inputs[verb]], NOON).catalog)
+            )
+        for each in catalog.projects.values():
+            name = catalog.name_of(each)
+            assert before.get(each.path, name) == name
+            assert shown.setdefault(name, each.path) == each.path
+
+
+def test_a_newcomer_would_take_over_a_name_that_is_forgotten() -> None:
+    """The control of the test above."""
+    first, second = HOMES[:2]
+    for remembers, name in ((True, "acme/api"), (False, "api")):
+        catalog = _named(plan(NOTHING_KNOWN, [seen(first)], NOON).catalog)
+        assert catalog.kept_keys == {"api": first}
+        catalog = _restarted(
+            plan(catalog, [ProjectGone(first)], NOON).catalog, remembers=remembers
+        )
+        assert _named(plan(catalog, [seen(second)], NOON).catalog).kept_keys == {name: second}
+
+
+def test_namesakes_of_one_scan_get_names_of_one_form() -> None:
+    catalog = _named(plan(NOTHING_KNOWN, map(seen, HOMES[:2]), NOON).catalog)
+    assert catalog.kept_keys == {"w/api": HOMES[0], "acme/api": HOMES[1]}
+
+
+def test_a_person_takes_a_kept_name_only_after_its_project_gave_it_up() -> None:
+    first, second = HOMES[0], HOMES[-1]
+    known = _named(plan(NOTHING_KNOWN, [seen(first), seen(second)], NOON).catalog)
+    with pytest.raises(NameTaken, match="the name api belongs to /w/api"):
+        plan(known, [Rename(second, "api", PERSON)], NOON)
+    orders = Rename(first, "old", PERSON), Rename(second, "api", PERSON), Forget(first, PERSON)
+    catalog = _named(plan(known, orders, NOON).catalog)
+    assert catalog.kept_keys == {"api": second, "w/api": first}
+    # A store whose observed states are older than its decisions names no two alike, either.
+    older = [replace(catalog.projects[first], observed=known.projects[first].observed)]
+    again = _named(Catalog.of([*older, catalog.projects[second]], (), PLACES, 1))
+    assert again.kept_keys == {"api": second, "w/api": first}

@@ -18,7 +18,14 @@ from anyio import to_thread
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.exclusion import Exclusion, ExclusionReason
-from rootsd.core.inputs import Approve, InputEvent, ProjectGone, ProjectObserved, ProjectUnsafe
+from rootsd.core.inputs import (
+    Approve,
+    InputEvent,
+    ProjectGone,
+    ProjectNamed,
+    ProjectObserved,
+    ProjectUnsafe,
+)
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.shared_git import included_checkouts
@@ -297,10 +304,13 @@ async def test_many_observations_are_processed_in_parts_with_hazards_first(
         take_in = ledger.apply_events
 
         async def recorded(facts: Iterable[InputEvent]) -> None:
-            batches.append(list(facts))
+            facts = list(facts)
+            if isinstance(facts[0], ProjectNamed):
+                return await take_in(facts)
+            batches.append(facts)
             order.append("batch")
             asyncio.get_running_loop().call_soon(order.append, "another")
-            await take_in(batches[-1])
+            return await take_in(facts)
 
         monkeypatch.setattr(ledger, "apply_events", recorded)
         await surveyor.scan(None, None)
@@ -392,3 +402,17 @@ async def test_a_look_below_a_folder_sees_what_no_scan_finds_unless_it_is_switch
     assert {seen.path for seen in below.projects} == (inside if looks else set())
     assert not below.unsearched
     assert ledger.catalog.projects.keys() == {raw(top)}
+
+
+async def test_names_stay_from_the_end_of_the_first_scan(home: Path) -> None:
+    fake_repository(home / "src" / "acme" / "api")
+    fake_repository(home / "src" / "beta" / "api")
+    fake_repository(home / "src" / "web")
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.first_scan()
+        assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api", "web"}
+        fake_repository(home / "src" / "acme" / "web")
+        await surveyor.scan(None, None)
+        shutil.rmtree(home / "src" / "web")
+        await surveyor.scan(None, None)
+        assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api", "acme/web"}

@@ -17,6 +17,8 @@ from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from rootsd.core import names
 from rootsd.core.access import Access, stricter_access
 from rootsd.core.context import context_of, denied_paths
@@ -103,7 +105,7 @@ class Catalog:
         policy: MachinePolicy = NO_POLICY,
     ) -> Catalog:
         """Return a catalog with all projects judged."""
-        known = {p.path: p for p in projects}
+        known = _with_unlike_names({p.path: p for p in projects})
         catalog = Catalog(
             known,
             tuple(rules),
@@ -191,7 +193,7 @@ class Catalog:
         )
         new._copy_cached(self, touched)
         new._update_sorted_paths(self, touched)
-        new._update_ids(self, touched)
+        new._update_keys(self, touched)
         return new
 
     def _reserved_after(
@@ -201,8 +203,8 @@ class Catalog:
         given_up = {}
         for path in changed:
             before, after = self.projects.get(path), projects.get(path)
-            name = before.ruling.name if before is not None else None
-            if name is not None and (after is None or after.ruling.name != name):
+            name = before.name if before is not None else None
+            if name is not None and (after is None or after.name != name):
                 given_up[name] = path
         return {**self.reserved, **given_up} if given_up else self.reserved
 
@@ -230,19 +232,21 @@ class Catalog:
                 insort(kept, path)
         self.__dict__["sorted_paths"] = kept
 
-    def _update_ids(self, before: Catalog, changed: Collection[bytes]) -> None:
-        """Replace the ids of the changed projects in those of `before`."""
-        known = before.__dict__.get("ids")
-        if known is None or "ids" in self.__dict__:
-            return
-        ids = dict(known)
-        for path in changed:
-            if (project := before.projects.get(path)) is not None:
-                del ids[project.id]
-        for path in changed:
-            if (project := self.projects.get(path)) is not None:
-                ids[project.id] = path
-        self.__dict__["ids"] = ids
+    def _update_keys(self, before: Catalog, changed: Collection[bytes]) -> None:
+        """Replace the ids and the keys of names of the changed projects in those of `before`."""
+        for cached, key_of in (("ids", attrgetter("id")), ("kept_keys", _kept_key)):
+            known = before.__dict__.get(cached)
+            if known is None or cached in self.__dict__:
+                continue
+            keys = dict(known)
+            for path in changed:
+                if (project := before.projects.get(path)) is not None:
+                    keys.pop(key_of(project), None)
+            for path in changed:
+                project = self.projects.get(path)
+                if project is not None and (key := key_of(project)) is not None:
+                    keys[key] = path
+            self.__dict__[cached] = keys
 
     def _update_sorted_roots(self, before: Catalog, changed: Collection[bytes]) -> None:
         """Insert the few changed roots into the sorted roots of `before`."""
@@ -359,41 +363,28 @@ class Catalog:
         return {project.id: project.path for project in self.projects.values()}
 
     @cached_property
-    def frozen_names(self) -> Mapping[str, bytes]:
-        """Return the path for each name that an approval froze."""
-        return {
-            name: project.path
-            for project in self.projects.values()
-            if (name := project.ruling.name) is not None
-        }
-
-    @cached_property
-    def frozen_keys(self) -> Mapping[str, bytes]:
-        """Return the path for the key of each frozen name; see `names.comparison_key`."""
-        return {
-            names.comparison_key(name): project.path
-            for project in self.projects.values()
-            if (name := project.ruling.name) is not None
-        }
+    def kept_keys(self) -> Mapping[str, bytes]:
+        """Return the path for the key of each name that stays; see `names.comparison_key`."""
+        return {key: p.path for p in self.projects.values() if (key := _kept_key(p)) is not None}
 
     @cached_property
     def proposed_names(self) -> Mapping[bytes, str]:
-        """Return the proposed name for each path without a frozen name."""
-        unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
-        stored = (p.path for p in self.projects.values() if p.ruling.name is not None)
+        """Return the proposed name for each path without a kept name."""
+        unnamed = [p.path for p in self.projects.values() if p.name is None]
+        if not unnamed:
+            return {}
         return names.propose_names(
             unnamed,
-            self.frozen_keys,
-            others=stored,
+            self.kept_keys,
+            others=self.kept_keys.values(),
             reserved=self.reserved,
             id_of=lambda path: self.projects[path].id,
         )
 
     @cached_property
     def named_paths(self) -> Mapping[str, bytes]:
-        """Return the path for each name, frozen or proposed."""
-        proposed = {name: path for path, name in self.proposed_names.items()}
-        return proposed | dict(self.frozen_names)
+        """Return the path for each name, kept or proposed."""
+        return {self.name_of(project): project.path for project in self.projects.values()}
 
     @cached_property
     def _missing_by_inode(self) -> Mapping[_Inode, tuple[Project, ...]]:
@@ -441,8 +432,8 @@ class Catalog:
         return next(same, None)
 
     def name_of(self, project: Project) -> str:
-        """Return the frozen name of `project`, or else the proposed one."""
-        return project.ruling.name or self.proposed_names[project.path]
+        """Return the kept name of `project`, or else the proposed one."""
+        return project.name or self.proposed_names[project.path]
 
     def approved_since(self, project: Project) -> int | None:
         """Return the time since which `project` is approved; see `decide.approved_since_ns`."""
@@ -523,6 +514,26 @@ class Catalog:
         )
 
 
+def _with_unlike_names(projects: dict[bytes, Project]) -> dict[bytes, Project]:
+    """Return the projects without kept names that look like another one.
+
+    There are such names only if observed states were lost, or restored from a backup.
+    """
+    taken: set[str] = set()
+    for project in sorted(projects.values(), key=lambda p: (p.ruling.name is None, p.path)):
+        key = _kept_key(project)
+        if key in taken and project.ruling.name is None:
+            unnamed = replace(project.observed, name=None)
+            projects[project.path] = replace(project, observed=unnamed)
+        elif key is not None:
+            taken.add(key)
+    return projects
+
+
+def _kept_key(project: Project) -> str | None:
+    return None if project.name is None else names.comparison_key(project.name)
+
+
 def _end_of(project: Project) -> Decision | None:
     decision = project.ruling.decision
     return decision if decision is not None and decision.expires is not None else None
@@ -552,11 +563,10 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "session_bound": _session_of,
     "ids": lambda project: project.id,
     "sorted_paths": lambda project: project.path,
-    "frozen_names": lambda project: (project.ruling.name, project.id),
-    "frozen_keys": lambda project: (project.ruling.name, project.id),
+    "kept_keys": lambda project: (project.name, project.id),
     # `reserved` changes only together with a name.
-    "proposed_names": lambda project: (project.ruling.name, project.id),
-    "named_paths": lambda project: (project.ruling.name, project.id),
+    "proposed_names": lambda project: (project.name, project.id),
+    "named_paths": lambda project: (project.name, project.id),
 }
 
 

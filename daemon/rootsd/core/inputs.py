@@ -71,6 +71,13 @@ class ProjectUnsafe(Struct, frozen=True):
     reason: LapseReason
 
 
+class ProjectNamed(Struct, frozen=True):
+    """Lists show the new project at `path` as `name` from now on, unless another has it by now."""
+
+    path: bytes
+    name: str
+
+
 class ProjectInspected(Struct, frozen=True):
     """A look into the project at `path`, when it had this identity, found this.
 
@@ -108,7 +115,14 @@ class PolicyRuleEnded(Struct, frozen=True):
 
 
 Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
-InputEvent = Observation | ProjectInspected | ApprovalExpired | SessionEnded | PolicyRuleEnded
+InputEvent = (
+    Observation
+    | ProjectNamed
+    | ProjectInspected
+    | ApprovalExpired
+    | SessionEnded
+    | PolicyRuleEnded
+)
 
 
 class ConfirmedWorktree(Struct, frozen=True):

@@ -284,6 +284,8 @@ class ObservedState(Struct, frozen=True, gc=False):
       a folder above it.
     * `named`: whether a person named the folder as a project. It then needs no marker.
     * `inspection`: the last look into it, if there was one: it is approved, or a rule needs it.
+    * `name`: the name that lists show until an approval freezes one. It stays from the end of the
+      scan that found the project, so that no namesake changes it.
     """
 
     kind: ProjectKind
@@ -296,6 +298,7 @@ class ObservedState(Struct, frozen=True, gc=False):
     hazard: LapseReason | None = None
     named: bool = False
     inspection: Inspection | None = None
+    name: str | None = None
 
 
 class Expiry(Struct, frozen=True, gc=False):
@@ -436,6 +439,11 @@ class Project(Struct, frozen=True, gc=False):
     id: str
     observed: ObservedState
     ruling: Ruling = UNDECIDED
+
+    @property
+    def name(self) -> str | None:
+        """Return the name that an approval froze, or else the kept one; None if both lack."""
+        return self.ruling.name or self.observed.name
 
     @property
     def changed_files(self) -> dict[str, str]:

@@ -5,8 +5,8 @@ case (UAX #15, NFKC and full case folding), and they differ in the part that tab
 the whole paths of two projects look the same, each name ends with the id of its project:
 `café~r7k2`.
 
-The same set of paths gives the same names, in any order. Proposed names differ from the names that
-approvals froze.
+The same set of paths gives the same names, in any order. After the scan that found a project, its
+name stays: what appears later gets a name that differs from all names that are or were in use.
 """
 
 from __future__ import annotations

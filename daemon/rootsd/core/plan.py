@@ -36,6 +36,7 @@ from rootsd.core.inputs import (
     Input,
     InputEvent,
     PolicyRuleEnded,
+    ProjectNamed,
     ProjectObserved,
     ProjectOrder,
     Reinstate,
@@ -130,6 +131,8 @@ class _PlanBuilder:
     def take(self, event: Input) -> None:
         if isinstance(event, PolicyRuleEnded):
             self._step(event, ChangeVerb.WITHDRAWN, event.rule)
+        elif isinstance(event, ProjectNamed) and self._holder(event.name) is not None:
+            return  # it gets another name
         elif isinstance(event, InputEvent):
             self._step(event, ChangeVerb.OBSERVED, None)
         elif isinstance(event, RuleOrder):
@@ -220,14 +223,18 @@ class _PlanBuilder:
         self, path: bytes, after: Project | None, verb: ChangeVerb, actor: Actor | None
     ) -> None:
         before = self._projects.get(path)
+        kept = None if after is None or after.ruling.name else after.observed.name
+        if after is not None and kept and self._holder(kept) not in (None, path):
+            # The frozen name is given up, and a person gave the kept one to another project.
+            after = replace(after, observed=replace(after.observed, name=None))
         if before == after:
             return
         if after is None:
             del self._projects[path]
         else:
             self._projects[path] = after
-            if after.ruling.name is not None:
-                self._new_names[names.comparison_key(after.ruling.name)] = path
+            if after.name is not None:
+                self._new_names[names.comparison_key(after.name)] = path
             if after.observed.main_checkout is not None:
                 self._new_worktrees[after.observed.main_checkout].add(path)
         self._touched[path] = None
@@ -342,11 +349,11 @@ class _PlanBuilder:
             raise RefusedPlace(f"{shown} can never be a root: {reason}", "rootsd pending")
 
     def _named(self, order: Approve) -> Approve:
-        """Return the order with a name: its own, or else the frozen or the proposed one."""
+        """Return the order with a name: its own, or else the one that lists show."""
         project = self._projects.get(order.path)
         if project is None:
             return order
-        name = order.name or project.ruling.name or self._proposal(order.path)
+        name = order.name or project.name or self._proposal(order.path)
         self._check_free(name, order.path)
         return replace(order, name=name)
 
@@ -360,24 +367,22 @@ class _PlanBuilder:
             )
 
     def _holder(self, name: str) -> bytes | None:
-        """Return the project whose frozen name looks like `name`, or None."""
+        """Return the project whose frozen or kept name looks like `name`, or None."""
         key = names.comparison_key(name)
-        for path in (self._new_names.get(key), self._old.frozen_keys.get(key)):
+        for path in (self._new_names.get(key), self._old.kept_keys.get(key)):
             project = self._projects.get(path) if path is not None else None
-            frozen = project.ruling.name if project is not None else None
-            if frozen is not None and names.comparison_key(frozen) == key:
+            kept = project.name if project is not None else None
+            if kept is not None and names.comparison_key(kept) == key:
                 return path
         return None
 
     def _proposal(self, path: bytes) -> str:
-        """Return the name that the person saw, unless it is now the frozen name of a project."""
+        """Return the name that the person saw, unless another project has it by now."""
         known = self._old.proposed_names.get(path)
         if known is not None and self._holder(known) is None:
             return known
-        named = {
-            p.ruling.name: p.path for p in self._projects.values() if p.ruling.name is not None
-        }
-        unnamed = (p.path for p in self._projects.values() if p.ruling.name is None)
+        named = {p.name: p.path for p in self._projects.values() if p.name is not None}
+        unnamed = (p.path for p in self._projects.values() if p.name is None)
         proposed = names.propose_names(
             unnamed,
             named,

@@ -24,6 +24,7 @@ from rootsd.core.inputs import (
     PolicyRuleEnded,
     ProjectGone,
     ProjectInspected,
+    ProjectNamed,
     ProjectObserved,
     ProjectOrder,
     ProjectUnreachable,
@@ -69,7 +70,14 @@ _HAZARDS = {
     LapseReason.OTHER_OWNER: "it belongs to another user",
     LapseReason.CHANGED: "files that run by themselves changed",
 }
-_EventOfKnown = ProjectUnsafe | ProjectInspected | ApprovalExpired | SessionEnded | PolicyRuleEnded
+_EventOfKnown = (
+    ProjectUnsafe
+    | ProjectNamed
+    | ProjectInspected
+    | ApprovalExpired
+    | SessionEnded
+    | PolicyRuleEnded
+)
 _ONLY_HAZARDS = (LapseReason.POLICY, LapseReason.OTHER_OWNER)
 
 
@@ -103,6 +111,9 @@ def _after_event(project: Project, event: _EventOfKnown, now: datetime) -> Proje
     match event:
         case ProjectUnsafe():
             return _hazardous(project, event, now)
+        case ProjectNamed():
+            kept = project.name or event.name
+            return replace(project, observed=replace(project.observed, name=kept))
         case ProjectInspected():
             return _inspected(project, event, now)
         case ApprovalExpired():
@@ -156,6 +167,7 @@ def _after_observation(
     if project is None:
         return Project(path=event.path, id=new_id, observed=seen)
     old = project.observed
+    seen = replace(seen, name=old.name)
     if old.identity == seen.identity or _is_same(old.identity, seen.identity):
         seen = replace(seen, first_seen=old.first_seen, inspection=old.inspection)
     if (reason := _why_lapsed(project, seen)) is not None:

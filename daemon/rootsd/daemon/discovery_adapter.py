@@ -27,6 +27,7 @@ from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.inputs import (
     Observation,
     ProjectGone,
+    ProjectNamed,
     ProjectObserved,
     ProjectUnreachable,
     ProjectUnsafe,
@@ -98,7 +99,7 @@ class DiscoveryAdapter:
         self._parents: tuple[Parent, ...] = ()
         self._status: tuple[ParentReport, ...] = ()
         self._status_changed = anyio.Event()
-        self._inbox: list[Observation] = []
+        self._inbox: list[Observation | ProjectNamed] = []
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
@@ -132,7 +133,7 @@ class DiscoveryAdapter:
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
-            while self._inbox:
+            while self._inbox or self._name_new():
                 batch = self._next_batch()
                 await self._ledger.apply_events(batch)
                 self.on_observed([each.path for each in batch])
@@ -140,7 +141,17 @@ class DiscoveryAdapter:
                 await lowlevel.checkpoint()
             self._idle.set()
 
-    def _next_batch(self) -> list[Observation]:
+    def _name_new(self) -> bool:
+        """Have each new project keep its name, and return whether there is one.
+
+        During a first scan there is none: namesakes that one scan finds get names of one form.
+        """
+        if all(map(self._is_seen, self._parents)):
+            new = self._ledger.catalog.proposed_names.items()
+            self._inbox += [ProjectNamed(path, name) for path, name in new]
+        return bool(self._inbox)
+
+    def _next_batch(self) -> list[Observation | ProjectNamed]:
         """Return the first observations, few enough that other tasks need not wait long."""
         end = _BATCH
         while end < len(self._inbox) and isinstance(self._inbox[end], ProjectUnsafe):
@@ -390,6 +401,7 @@ class DiscoveryAdapter:
         self._status = status
         self._status_changed.set()
         self._status_changed = anyio.Event()
+        self._collect(())  # the end of a first scan fixes the names
 
     def _progress_into(self, sink: ProgressSink) -> ProgressSink:
         def forward(progress: ScanProgressItem) -> None:

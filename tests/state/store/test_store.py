@@ -73,6 +73,28 @@ def test_the_guard_the_focus_and_refused_attempts_survive_a_restart(folder: Path
     assert load(folder).focus is None
 
 
+def test_the_newest_names_of_what_is_gone_survive_a_restart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.state.store.store._MAX_GONE", 2)
+    shown = [
+        replace(each, observed=replace(each.observed, name=f"n{number}"))
+        for number in range(1, 6)
+        for each in (approved(number) if number == 5 else project(number),)
+    ]
+    append(folder, see(project(9)), *map(see, shown))
+    for number in (0, 1, 2):
+        with opened(folder) as store:
+            gone = ProjectChange(path(number + 1), shown[number], None, ChangeVerb.OBSERVED)
+            store.append([gone], after(number))
+    with opened(folder) as store:
+        store.append([ProjectChange(path(9), project(9), None, ChangeVerb.OBSERVED)], NOON)
+    loaded = load(folder)
+    assert by_path(loaded) == {path(4): shown[3], path(5): shown[4]}
+    assert loaded.names == {"n2": path(2), "n3": path(3), "n5": path(5), "p5": path(5)}
+    assert load(folder).names == loaded.names
+
+
 def test_appended_changes_survive_a_restart(folder: Path) -> None:
     changes = [
         see(project(1)),

@@ -23,7 +23,7 @@ from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard_setting import Guard
 from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
 from rootsd.core.labels import safe_label
-from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Rule
+from rootsd.core.model import UNDECIDED, ObservedState, Presence, Project, ProjectKind, Rule
 from rootsd.files.private_files import display_path, ensure_private_folder
 from rootsd.state.store import backup
 from rootsd.state.store.database import (
@@ -48,6 +48,9 @@ from rootsd.state.store.rows import (
 )
 from rootsd.state.store.schema import fill_reserve
 
+# The names of this many projects that are gone stay with their paths.
+_MAX_GONE = 10_000
+
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
@@ -62,7 +65,7 @@ class StoredState(Struct, frozen=True):
     `guard` is None if it was never set, and `focus` is None if there is none. `allowed` are the
     programs that a person has added to those that the guard knows. `is_new` means that
     nothing was ever decided. `events` counts the events of the history. `names` holds each name
-    that a project ever had, with the path of the last project that had it.
+    that an approval froze, or that a list showed for what is gone, with its last path.
     """
 
     projects: tuple[Project, ...]
@@ -139,7 +142,7 @@ class Store:
                         raise StoreDamaged(f"event {event.seq} has a record and no outcome")
             next_rule = read_next_rule(self._db)
             head = read_head(self._db)
-            names = read_names(self._db)
+            names = self._take_kept_names(projects) | read_names(self._db)
         return StoredState(
             projects=tuple(projects.values()),
             rules=tuple(sorted(rules, key=lambda rule: rule.number)),
@@ -154,6 +157,23 @@ class Store:
             warning=self._opened.warning,
             names=names,
         )
+
+    def _take_kept_names(self, projects: dict[bytes, Project]) -> dict[str, bytes]:
+        """Return the kept names that no list shows now, each with its path.
+
+        Take the projects that are gone out of `projects`, and forget the oldest of them.
+        """
+        gone = [p for p in projects.values() if p.observed.presence is Presence.MISSING]
+        gone = [p for p in gone if p.ruling == UNDECIDED]
+        gone.sort(key=lambda p: p.observed.absent_since or p.observed.first_seen)
+        for project in gone:
+            del projects[project.path]
+        if old := gone[:-_MAX_GONE]:
+            with transaction(self._db):
+                for project in old:
+                    drop_observed(self._db, project.path)
+        renamed = [p for p in projects.values() if p.observed.name not in (None, p.name)]
+        return {p.observed.name or "": p.path for p in (*gone[-_MAX_GONE:], *renamed)}
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> int | None:
         """Store `changes` in one transaction. They are on the disk when this returns.
@@ -171,7 +191,7 @@ class Store:
                 write_events(self._db, events)
                 head = events[-1].head if events else head
                 if isinstance(change, ProjectChange):
-                    self._save_observed(change)
+                    self._save_observed(change, at)
         if head == before:
             return None
         self._anchors.write(head)
@@ -242,12 +262,21 @@ class Store:
         with suppress(StoreUnusable, StoreDamaged):
             self._has_room = self._has_room and fill_reserve(self._db, self._file)
 
-    def _save_observed(self, change: ProjectChange) -> None:
+    def _save_observed(self, change: ProjectChange, at: datetime) -> None:
         before, after = change.before, change.after
-        if after is None:
+        if after is None and before is not None and before.observed.name is not None:
+            write_observed(self._db, change.path, before.id, _gone(before.observed, at))
+        elif after is None:
             drop_observed(self._db, change.path)
         elif before is None or (before.id, before.observed) != (after.id, after.observed):
             write_observed(self._db, change.path, after.id, after.observed)
+
+
+def _gone(seen: ObservedState, at: datetime) -> ObservedState:
+    """Return what stays of a project that is gone: its name, which no other path gets."""
+    return ObservedState(
+        seen.kind, None, seen.first_seen, Presence.MISSING, absent_since=at, name=seen.name
+    )
 
 
 def _unseen(ruled: ProjectRecord, decided: datetime) -> ObservedState:
