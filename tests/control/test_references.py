@@ -67,6 +67,19 @@ def found(resolver: ReferenceResolver, reference: str) -> tuple[Project, ...]:
     return resolved.projects
 
 
+def test_the_name_of_a_folder_that_is_gone_means_no_other_project() -> None:
+    newcomer = replace(API, observed=replace(API.observed, name="acme/api"))
+    of_gone = {"api": SOURCES + b"/api"}
+    known = Catalog.of([newcomer], (), PLACES, 1, reserved=of_gone)
+    asked = ReferenceResolver(known, real_path)
+    with pytest.raises(AmbiguousReference, match="project, and was the name of /home/ann/src/api"):
+        asked.all(["api"])
+    assert asked.all(["acme/api"]) == asked.all(["*/api"]) == asked.every(["api"]) == [newcomer]
+    for reserved in ({}, {"api": newcomer.path}):  # the control
+        known = Catalog.of([newcomer], (), PLACES, 1, reserved=reserved)
+        assert ReferenceResolver(known, real_path).all(["api"]) == [newcomer]
+
+
 @pytest.mark.parametrize(
     ("reference", "meant"),
     [

@@ -172,13 +172,19 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
     def resolve(self, references: Iterable[str]) -> list[ResolvedReference]:
         """Resolve each reference. If a reference means nothing, its result has no projects.
 
-        Raises AmbiguousReference if a reference without wildcards means several projects, and what
-        `real_path` raises.
+        Raises AmbiguousReference if a reference without wildcards means several projects, or was
+        the name of another one, and what `real_path` raises.
         """
         resolved = [self._resolve_one(reference) for reference in references]
         for each in resolved:
-            if len(each.projects) > 1 and not each.is_pattern:
-                raise several_match(self.catalog, each.reference, each.projects)
+            if each.is_pattern or not each.projects:
+                continue
+            paths = [project.path for project in each.projects]
+            was, why = self.catalog.reserved.get(each.reference), ""
+            if was is not None and each.path not in (None, *paths) and paths != [was]:
+                why = f", and was the name of {safe_label(was, limit=None)}"
+            if why or len(paths) > 1:
+                raise several_match(self.catalog, each.reference, each.projects, why)
         return resolved
 
     def every(self, references: Iterable[str]) -> list[Project]:
@@ -289,8 +295,9 @@ def several_match(
     catalog: Catalog, reference: str, projects: Sequence[Project], why_one: str = ""
 ) -> AmbiguousReference:
     """Return the error for a reference that means several projects; `why_one` follows that."""
+    count = "1 project" if len(projects) == 1 else f"{len(projects):,} projects"
     return AmbiguousReference(
-        f"{safe_label(reference, limit=None)} matches {len(projects):,} projects{why_one}",
+        f"{safe_label(reference, limit=None)} matches {count}{why_one}",
         f"rootsd ls {shlex.quote(safe_label(reference, limit=None))}",
         typed=reference,
         choices=sorted(reference_to(catalog, project) for project in projects)[:_MAX_CHOICES],
