@@ -6,7 +6,7 @@ PLAN is JSON: the folders `api`, `secret`, and perhaps `late`, the `servers` of 
 `prompt`, and the file `result`. The client allows whatever the agent asks for, and serves files.
 First it asks for a session in `secret`, then for one in `api`. If there is a folder `late`, and
 the agent can, it resumes this with `late`, until somebody has approved that. `result` becomes JSON
-with the answers, and with the files that the client served.
+with the answers, with what the agent asked for, and with the files that the client served.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 # In these, an agent asks, or needs not ask. In others, a second model decides, or nobody does.
 MODES = frozenset(("default", "full-access", "agent-full-access"))
+PROFILE = "permission-profile:"  # of Codex behind the wall, which asks
 # The first session of a daemon on a busy machine. A person would try again.
 BUSY = "rootsd does not answer"
 SERVED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": False}
@@ -33,6 +34,7 @@ class Driver:
         )
         self._ids = 0
         self.served: list[str] = []
+        self.asked: list[str] = []
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
         """Return the answer to a request, and answer those of the agent meanwhile.
@@ -56,6 +58,7 @@ class Driver:
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         if message["method"] == "session/request_permission":
+            self.asked.append(message["params"]["toolCall"].get("title", ""))
             options = message["params"]["options"]
             chosen = next(each for each in options if each["kind"].startswith("allow"))
             outcome = {"outcome": "selected", "optionId": chosen["optionId"]}
@@ -85,7 +88,7 @@ def main(plan: str, *words: str) -> None:
     given = json.loads(plan)
     driver = Driver([*words])
     begun = driver.call("initialize", protocolVersion=1, clientCapabilities=SERVED)
-    found: dict[str, Any] = {"served": driver.served}
+    found: dict[str, Any] = {"served": driver.served, "asked": driver.asked}
     found["refused"] = driver.call("session/new", cwd=given["secret"], mcpServers=[])
     setup = {"cwd": given["api"], "mcpServers": given["servers"]}
     session = driver.call("session/new", **setup)
@@ -99,8 +102,10 @@ def main(plan: str, *words: str) -> None:
             while f"rootsd approve {given['late']}" in str(answer):
                 answer = driver.call("session/resume", **again)
             found["resumed"] = answer
-        modes = (session["result"].get("modes") or {}).get("availableModes", ())
-        for mode in MODES.intersection(each["id"] for each in modes):
+        modes = session["result"].get("modes") or {}
+        asks = modes.get("currentModeId", "").startswith(PROFILE)
+        offered = () if asks else (each["id"] for each in modes.get("availableModes", ()))
+        for mode in MODES.intersection(offered):
             driver.call("session/set_mode", sessionId=name, modeId=mode)
         text = [{"type": "text", "text": given["prompt"]}]
         found["stopped"] = driver.call("session/prompt", sessionId=name, prompt=text)

@@ -88,6 +88,11 @@ def with_program(name: str, facet: str) -> ModuleType | None:
     return next(found, None)
 
 
+def is_adapter(agent: ModuleType, program: str) -> bool:
+    """Return whether a program only runs the agent for editors, without its options."""
+    return (program,) == getattr(agent, "ACP", ())
+
+
 @cache
 def _file_names() -> list[str]:
     names = (name for folder in known.__path__ for name in os.listdir(folder))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rootsd.agents import with_program
+from rootsd.agents import is_adapter, with_program
 from rootsd.core.launchers import launched_program
 
 
@@ -15,7 +15,7 @@ def with_folders(words: Sequence[str], folders: Iterable[str]) -> tuple[str, ...
     """
     program = launched_program(words)
     agent = with_program(program, "FOLDER_FLAG")
-    if agent is None or (program,) == getattr(agent, "ACP", ()):  # an adapter of another agent
+    if agent is None or is_adapter(agent, program):
         return None
     at = words.index("--") if "--" in words else len(words)
     flags = (f"{agent.FOLDER_FLAG}={folder}" for folder in folders)

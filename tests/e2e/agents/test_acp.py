@@ -16,7 +16,7 @@ from support.agent_world import ROOTSD, AgentWorld
 from support.confined_agents import ConfinedProgram, draw_dot, editing, reading
 from support.polling import until
 from support.real_servers import SERVERS
-from support.scripted_model import LATER, Call, Shell, Step
+from support.scripted_model import LATER, Call, Json, Shell, Step
 from support.sizes import Size
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
@@ -133,6 +133,28 @@ def approve_when_asked(world: AgentWorld, folder: Path) -> None:
 
     until(is_asked_for)
     world.rootsd("approve", folder.name)
+
+
+def test_codex_asks_behind_the_wall_before_a_command_gets_the_network(tmp_path: Path) -> None:
+    """The second command is the control: the network is there, if the person allows it."""
+    with AgentWorld(tmp_path, ["api", "secret"]) as world:
+        world.rootsd("approve", "api")
+        host, port = world.user.listening.getsockname()
+        opening = f'import socket; socket.create_connection(("{host}", {port})); print("open")'
+        command = f"python3 -c '{opening}'"
+        wanted: dict[str, Json] = {"cmd": command, "sandbox_permissions": "require_escalated"}
+        script: list[Step] = [
+            Shell(command),
+            Call("exec_command", {**wanted, "justification": "a test"}),
+            Shell("echo edited > README.md && git add . && git status --short"),
+        ]
+        program = RelayedProgram("codex", world, "--confine", tools=["true"])
+        model = world.play(program, script, {}, world.parent)
+        asked = json.loads((tmp_path / "result.json").read_text())["asked"]
+    assert "PermissionError" in model.results[0], model.results
+    assert len(asked) == 1, asked
+    assert "open" in model.results[1]
+    assert "A  README.md" in model.results[2]
 
 
 @pytest.mark.parametrize("flags", [("--wrap-servers",), ()], ids=["wrapped", "control"])

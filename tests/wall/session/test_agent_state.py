@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -188,6 +189,31 @@ def test_a_sandbox_that_can_work_is_left_alone(sessions: Sessions) -> None:
         assert planned is not None
         assert len(planned.words(("codex",))) == count
         assert len(planned.prepare()) == (1 if sandbox is OwnSandbox.OFF else 0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "model = 'x'\ndefault_permissions = ':workspace'\n[permissions.mine.network]\n[tui]\n"],
+)
+@pytest.mark.parametrize("program", ["codex", "codex-acp"])
+def test_codex_starts_with_permissions_that_need_no_mounts(
+    sessions: Sessions, given: str, program: str
+) -> None:
+    """An adapter takes no options, so the file has to say it."""
+    (outside := sessions.home / ".codex").mkdir()
+    if given:
+        (outside / "config.toml").write_text(given)
+    home, state = os.fsencode(sessions.home), os.fsencode(sessions.state)
+    planned = plan_agent((program,), home, state, "c", [])
+    assert planned is not None
+    planned.prepare()
+    assert len(planned.words((program, "login"))) == (4 if program == "codex" else 2)
+    own = Path(os.fsdecode(planned.folders[0].own), "config.toml")
+    settings = tomllib.loads(own.read_text())
+    chosen = settings.pop("permissions")[settings.pop("default_permissions")]
+    assert chosen["filesystem"] == {":root": "write"}
+    assert chosen["network"] == {"enabled": False}
+    assert settings == ({"model": "x", "tui": {}} if given else {})
 
 
 def test_a_damaged_file_is_not_copied_and_named(sessions: Sessions) -> None:

@@ -59,6 +59,20 @@ class AgentFolder(NamedTuple):
     sandboxes: tuple[SandboxSwitch, ...] = ()
 
 
+class WithoutSandbox(NamedTuple):
+    """How an agent starts whose own sandbox cannot work inside.
+
+    * `arguments`: to be inserted before the user's, but not for an adapter.
+    * `settings`: what copied files have in place of the user's settings of the same names, as
+      lines of TOML without headers, by the path of the file.
+    * `remark`: the sentence to print about it.
+    """
+
+    arguments: tuple[str, ...] = ()
+    settings: Mapping[str, str] = MappingProxyType({})
+    remark: str = ""
+
+
 class AgentState(NamedTuple):
     """What an agent needs behind the wall.
 
@@ -66,15 +80,13 @@ class AgentState(NamedTuple):
     * `reads`: what it reads besides, below the home folder: its program, and shared instructions.
     * `caches`: its caches below the home folder, copy-on-write.
     * `variables`: to be set inside unless the user has set them.
+    * `without_sandbox`: what replaces its own sandbox.
     * `is_tried`: whether it was run behind the wall.
-    * `arguments`: to be inserted before the user's. They turn the agent's own sandbox off, and
-      `remark` is the sentence to print about it.
     """
 
     folders: tuple[AgentFolder, ...]
     reads: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
-    arguments: tuple[str, ...] = ()
-    remark: str = ""
+    without_sandbox: WithoutSandbox = WithoutSandbox()
     is_tried: bool = False

@@ -20,6 +20,15 @@ SOURCE = "run, 0.169.0; CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED by its 
 RUNS = (".codex/config.toml",)
 ACP = ("codex-acp",)
 FOLDER_FLAG = "--add-dir"
+# Its sandbox is bubblewrap, which needs mounts: "Failed to make / slave". With these permissions,
+# it needs none, and still forbids the network. Its older one, with Landlock, limits no files.
+_PROFILE = "rootsd-wall"
+_SETTINGS = (
+    f"default_permissions = '{_PROFILE}'\n"
+    f"permissions.{_PROFILE} = {{ filesystem = {{ ':root' = 'write' }},"
+    " network = { enabled = false },"
+    " description = 'The wall limits files. Commands have no network unless you allow it.' }\n"
+)
 OBEYS = (".codex",)
 
 
@@ -40,13 +49,12 @@ def state() -> forms.state.AgentState:
             ),
         ),
         reads=(".agents",),
-        # Its sandbox is bubblewrap, which needs mounts: "Failed to make / slave". The older one,
-        # with Landlock, refuses every restricted mode in this version.
-        arguments=("-c", 'sandbox_mode="danger-full-access"'),
-        remark=(
-            "Codex's own sandbox cannot work inside and is off (in an editor, choose the mode Full"
-            " access), so its commands can use the network; --no-network would take it from Codex"
-            " itself, too"
+        without_sandbox=forms.state.WithoutSandbox(
+            # A project's settings would win over the file.
+            arguments=("-c", f"default_permissions='{_PROFILE}'"),
+            settings={"config.toml": _SETTINGS},
+            remark="Codex's own sandbox cannot limit files inside, but the wall does; commands"
+            f" have no network unless you allow it (in an editor, stay in the mode {_PROFILE})",
         ),
         is_tried=True,
     )  # fmt: skip

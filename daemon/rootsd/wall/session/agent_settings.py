@@ -53,6 +53,22 @@ def without_sandbox(text: bytes, keys: tuple[str, ...]) -> bytes | None:
     return json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
+def with_settings(text: bytes, own: str) -> bytes:
+    """Return TOML with the lines `own` in place of what has the same names. Raises UnknownForm."""
+    from rootsd.settings.errors import NotEditable  # noqa: PLC0415
+    from rootsd.settings.formats import TomlFormat  # noqa: PLC0415
+
+    language = TomlFormat()
+    try:
+        found = text.decode()
+        for name in language.values(own):
+            found = language.remove(found, (name,), [])
+        language.values(own + found)
+    except (NotEditable, UnicodeDecodeError) as error:
+        raise UnknownForm(f"it is not TOML that can be changed: {error}") from error
+    return (own + found).encode()
+
+
 def _parse(text: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         return parse_json(text)

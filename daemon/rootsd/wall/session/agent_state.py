@@ -24,8 +24,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rootsd.agents import with_program
-from rootsd.agents.forms.state import AgentFolder, AgentState, CopiedFile, OwnSandbox
+from rootsd.agents import is_adapter, with_program
+from rootsd.agents.forms.state import (
+    AgentFolder,
+    AgentState,
+    CopiedFile,
+    OwnSandbox,
+    WithoutSandbox,
+)
 from rootsd.core.errors import RootsdError
 from rootsd.core.launchers import launched_program, launched_word
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
@@ -36,6 +42,7 @@ from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.session.agent_settings import (
     UnknownForm,
+    with_settings,
     without_other_projects,
     without_sandbox,
 )
@@ -97,7 +104,7 @@ class PlannedAgent(NamedTuple):
     def words(self, typed: tuple[str, ...]) -> tuple[str, ...]:
         """Return the command that was typed, with the agent's own arguments."""
         own = launched_word(typed) + 1
-        return (*typed[:own], *self.state.arguments, *typed[own:])
+        return (*typed[:own], *self.state.without_sandbox.arguments, *typed[own:])
 
     def variables(self, outside: Mapping[str, str]) -> dict[str, str]:
         """Return the variables to set inside."""
@@ -115,7 +122,8 @@ class PlannedAgent(NamedTuple):
 
         Raises RootsdError.
         """
-        notes = [self.state.remark] if self.state.remark else []
+        remark = self.state.without_sandbox.remark
+        notes = [remark] if remark else []
         os.makedirs(self.base, 0o700, exist_ok=True)
         with _locked(self.base):
             known_to_all = _read_record(self.base)
@@ -153,11 +161,16 @@ class PlannedAgent(NamedTuple):
             for copied in each.folder.copies:
                 key = f"{each.folder.place.linux}/{copied.path}"
                 source = self._source_of(each, copied)
-                if (stamp := self._stamp(source)) is None or known.get(key) == stamp:
+                settings = self.state.without_sandbox.settings.get(copied.path, "")
+                found = self._stamp(source)
+                stamp = (*(found or ()), len(settings)) if settings else found
+                if stamp is None or known.get(key) == stamp:
                     continue
-                text = read_small(os.path.realpath(source), _MAX_COPIED_BYTES) or b""
+                path = os.path.realpath(source)
+                text = (read_small(path, _MAX_COPIED_BYTES) if found else None) or b""
                 try:
                     text = without_other_projects(text, copied, self.roots)
+                    text = with_settings(text, settings) if settings else text
                     with _made_below(own, copied.path) as (place, name):
                         _write(place, name, text)
                 except UnknownForm as error:
@@ -215,7 +228,9 @@ def plan_agent(
     is_off = sandbox is OwnSandbox.OFF
     needs: AgentState = agent.state()
     if not is_off:
-        needs = needs._replace(arguments=(), remark="")
+        needs = needs._replace(without_sandbox=WithoutSandbox())
+    elif is_adapter(agent, launched_program(words)):
+        needs = needs._replace(without_sandbox=needs.without_sandbox._replace(arguments=()))
     visible = tuple(root.path for root in roots)
     base = state + b"/agents"
     project = base + b"/" + _project_name(visible)
