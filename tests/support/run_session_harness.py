@@ -80,7 +80,7 @@ class SessionHarness:
             self.restart_policy,
             self.gate,
             self.out,
-            StateSigner(b"a test"),
+            StateSigner(b"a test", "tag"),
             SessionPlace(provider, self.out, here, self.notes.get) if self.follows else None,
         )
         self.session.roots_updated(RootsUpdate(approved, 0), self.now)

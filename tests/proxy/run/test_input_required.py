@@ -48,13 +48,13 @@ def test_hiding_and_forwarding_change_nothing_else() -> None:
     )
     question = RootsQuestion(("r",), "s", has_state=True)
     for change in (input_required.hide_roots_question, input_required.forward_roots_question):
-        changed = change(text, question, StateSigner(b"a test"))
+        changed = change(text, question, StateSigner(b"a test", "tag"))
         assert '"e":{"n":1e400}' in changed
         assert '"n":1.10' in changed
         state = json.loads(changed)["result"]["requestState"]
         back = Request(1, "tools/call", {"requestState": state})
-        assert input_required.unwrap_state(back, StateSigner(b"another proxy")) is None
-        wrapped = input_required.unwrap_state(back, StateSigner(b"a test"))
+        assert input_required.unwrap_state(back, StateSigner(b"another proxy", "tag")) is None
+        wrapped = input_required.unwrap_state(back, StateSigner(b"a test", "tag"))
         assert wrapped is not None
         assert wrapped.question == question
 

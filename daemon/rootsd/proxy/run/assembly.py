@@ -26,7 +26,7 @@ from rootsd.proxy.run.session import RunSession
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
 
-_KEY_BYTES = 16
+_KEY_BYTES, _TAG_BYTES = 16, 4
 
 
 class WallRequired(RootsdError):
@@ -125,7 +125,7 @@ def _parts(
     profiles = ServerProfileFile(find_runtime_dir().path, options.words)
     gate = ReadinessGate(profiles.load(), profiles.save)
     restart_policy = RestartPolicy(command)
-    signer = StateSigner(os.urandom(_KEY_BYTES))
+    signer = StateSigner(os.urandom(_KEY_BYTES), os.urandom(_TAG_BYTES).hex())
     take_note = partial(call_places.take_note, find_runtime_dir().path)
     place = None
     if options.follows:

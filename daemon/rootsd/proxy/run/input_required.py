@@ -62,9 +62,9 @@ class StateSigner:
     `tag` distinguishes the ids of this proxy from those of another proxy.
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, tag: str) -> None:
         self._key = key
-        self.tag = self._sign(b"ids").hex()[:8]
+        self.tag = tag
 
     def wrap(self, payload: bytes) -> str:
         """Return a `requestState` that contains `payload`."""
