@@ -147,9 +147,11 @@ def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
 )
 def test_a_folder_that_is_not_a_parent_is_named(invocation: Invocation, change: object) -> None:
     assert callable(change)
-    with pytest.raises(UnknownParent, match="/srv is not a parent") as caught:
-        change(invocation, "/srv")
-    assert caught.value.remedy == "rootsd parent ls"
+    config_edit.add_parents(invocation, [b"/srv/work"], {})
+    for typed, meant in (("/srv", []), ("/srv/nothere", []), ("/srv/wrok", ["/srv/work"])):
+        with pytest.raises(UnknownParent, match=f"{typed} is not a parent") as caught:
+            change(invocation, typed)
+        assert (caught.value.remedy, caught.value.choices) == ("rootsd parent ls", tuple(meant))
 
 
 def test_a_damaged_configuration_is_not_written_to(invocation: Invocation) -> None:

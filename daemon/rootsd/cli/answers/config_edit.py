@@ -336,9 +336,11 @@ def _find_parent(config: Config, typed: str) -> tuple[bytes, int]:
     for index, parent in enumerate(config.parents):
         if parent.path == path:
             return path, index
-    known = (safe_label(parent.path, limit=None) for parent in config.parents)
     shown = safe_label(path, limit=None)
-    similar = nearest(shown, known)
+    # Compare the last parts: paths that begin alike are alike.
+    known = [safe_label(parent.path, limit=None) for parent in config.parents]
+    ends = {os.path.basename(each): each for each in known}
+    similar = [ends[end] for end in nearest(os.path.basename(shown), ends)]
     message = f"{shown} is not a parent{did_you_mean(similar)}"
     raise UnknownParent(message, "rootsd parent ls", typed=typed, choices=similar)
 

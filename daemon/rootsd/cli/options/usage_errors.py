@@ -26,6 +26,10 @@ _OTHER_NAMES = {
     "info": ("show",),
     "edit": ("config edit",),
     "sandbox": ("confine",),
+    "man": ("help",),
+    "purge": ("prune", "service uninstall"),
+    "approve": ("add approve",),  # of `rule`
+    "deny": ("add deny",),
 }
 _WRONG_CHOICE = re.compile(r"('.*'|\".*\") is not (?:one of )?[^\n]*\.$", re.DOTALL)
 _TOO_MUCH = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
