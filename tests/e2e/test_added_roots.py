@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.errors import Exit
-from support.person import Person
+from support.person import Resident
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -19,7 +20,7 @@ _AGENT = "#!/bin/sh\nprintf '%s\\n' \"$@\"\nls {parent}\n"
 class World:
     """A person with three projects, of which `lib` is pending, and a program called `claude`."""
 
-    def __init__(self, person: Person) -> None:
+    def __init__(self, person: Resident) -> None:
         self.person = person
         self.api, self.web, _ = (person.clone(name) for name in ("api", "web", "lib"))
         person.run("up", str(person.parent))
@@ -29,19 +30,21 @@ class World:
         self.agent.write_text(_AGENT.format(parent=person.parent))
         self.agent.chmod(0o755)
 
-    def confine(self, *flags: str, program: Path | str) -> tuple[list[str], str]:
+    def confine(self, *flags: str, program: Path | str, part: str = "") -> tuple[list[str], str]:
         """Run a program in `api`. Return the lines that it printed, and what the front said."""
         words = ["confine", *flags, *(() if "--" in flags else ("--",)), str(program), "hello"]
         done = subprocess.run(
-            [sys.executable, "-m", "rootsd", *words], env=self.person.environment(), cwd=self.api,
-            capture_output=True, text=True, check=False,
+            [sys.executable, "-m", "rootsd", *words], env=self.person.environment(),
+            cwd=self.api / part, capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.stdout.split("\n")[:-1], " ".join(done.stderr.split())
 
 
-@pytest.fixture
-def world(person: Person) -> World:
-    return World(person)
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(Resident(tmp_path_factory.mktemp("world")))
+    yield world
+    world.person.run("down")
 
 
 def test_an_agent_sees_added_roots_and_is_told_about_them(world: World) -> None:
@@ -60,7 +63,8 @@ def test_roots_with_a_tag_are_added(world: World) -> None:
 
 def test_a_program_without_an_option_for_folders_gets_the_wall_alone(world: World) -> None:
     program = world.agent.with_name("program")
-    world.agent.rename(program)
+    program.write_bytes(world.agent.read_bytes())
+    program.chmod(0o755)
     printed, said = world.confine("--add", "web", "--read", str(program), program=program)
     assert printed == ["hello", "api", "web"]
     assert (
@@ -75,9 +79,9 @@ def test_of_a_project_only_the_working_directory_is_shown(world: World) -> None:
     part.mkdir()
     (part / "file").touch()
     look = f"ls {world.api}; ls; ls {world.person.parent}; touch new && ls; git status -s 2>&1"
-    world.api = part
-    shown, _ = world.confine("--subfolder", "--add", "web", "--", "sh", "-c", program=look)
+    words = ("--add", "web", "--", "sh", "-c")
+    shown, _ = world.confine("--subfolder", *words, program=look, part="part")
     assert shown[:6] == ["part", "file", "api", "web", "file", "new"]
     assert shown[6].startswith("fatal: not a git repository")
-    whole, _ = world.confine("--", "sh", "-c", program=look)  # the control
+    whole, _ = world.confine("--", "sh", "-c", program=look, part="part")  # the control
     assert "README" in whole

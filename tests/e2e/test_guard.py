@@ -74,17 +74,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Iterator[G
 
 
 @pytest.fixture
-def guarded(shared: GuardedDaemon) -> GuardedDaemon:
-    """A daemon of all tests that only give orders."""
+def guarded(shared: GuardedDaemon) -> Iterator[GuardedDaemon]:
+    """The daemon of all tests. Each one leaves it running, with the guard on."""
     shared.begin()
-    return shared
-
-
-@pytest.fixture
-def own(tmp_path: Path, sizes: Sizes) -> Iterator[GuardedDaemon]:
-    """A daemon of one test, which may change and stop it."""
-    with guarded_daemon(tmp_path, orders(sizes)) as scene:
-        yield scene
+    yield shared
+    shared.person.run("forget", "one")
 
 
 def test_attempts_of_self_approval_and_their_outcomes(
@@ -163,8 +157,10 @@ def test_an_agents_status_query_does_not_hide_its_refusals(guarded: GuardedDaemo
     assert "refused" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
 
 
-def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(own: GuardedDaemon) -> None:
-    person, launcher = own.person, own.launcher
+def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(
+    guarded: GuardedDaemon,
+) -> None:
+    person, launcher = guarded.person, guarded.launcher
     assert launcher.run(*ROOTSD, "guard", "terminal").status == 0
     assert launcher.run(*APPROVE).status == 7
     asked = launcher.run_on_terminal(*APPROVE, typed=[("to go on: ", "nonsense\n")])
@@ -178,25 +174,26 @@ def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(own: GuardedDae
         *ROOTSD, "guard", "agents", typed=[("to go on: ", "{word}\n")]
     )
     assert loosened.status == 0, loosened.output
-    told = [(event["verb"], event["what"]) for event in own.log()]
+    told = [(event["verb"], event["what"]) for event in guarded.log()]
     assert ("guard set", "terminal") in told
     assert ("refused", "guard off") in told
     # It is stored: the configuration does not apply to an existing store.
     assert person.rootsd("down") is not None
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
-    config.write_text(config.read_text().replace('"agents"', '"off"'))
+    before = config.read_text()
+    config.write_text(before.replace('"agents"', '"off"'))
     person.rootsd("up")
+    config.write_text(before)
     assert person.rootsd("guard") == "agents\n"
 
 
-def test_other_commands_of_an_agent_are_recorded(own: GuardedDaemon) -> None:
-    own.begin()
-    person, agent = own.person, own.named(KNOWN)
+def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None:
+    person, agent = guarded.person, guarded.named(KNOWN)
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     before = config.read_text()
 
     def run(*words: str, **more: str) -> None:
-        completed = own.launcher.run(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
+        completed = guarded.launcher.run(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
         assert completed.status == 0, completed.output
 
     more = person.home / "more"
@@ -207,10 +204,10 @@ def test_other_commands_of_an_agent_are_recorded(own: GuardedDaemon) -> None:
     run("down")
     assert config.read_text() != before
     config.write_text(before)
-    own.launcher.run_on_terminal(*ROOTSD, "up")
+    guarded.launcher.run_on_terminal(*ROOTSD, "up")
     # The same commands of a person are not recorded.
-    own.launcher.run_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
-    told = [event for event in own.log() if event["verb"] == "agent command"]
+    guarded.launcher.run_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
+    told = [event for event in guarded.log() if event["verb"] == "agent command"]
     assert [event["what"] for event in told] == [
         f"up {more}",
         f"parent rm {person.parent}",
@@ -221,13 +218,14 @@ def test_other_commands_of_an_agent_are_recorded(own: GuardedDaemon) -> None:
     assert all("Goose started it" in event["by"] for event in told)
     commands = json.loads(person.rootsd("status", "--json"))["agent_commands"]
     assert (commands["count"], commands["what"]) == (4, "down")
-    shown = own.launcher.run_on_terminal(*ROOTSD, "status").output
+    shown = guarded.launcher.run_on_terminal(*ROOTSD, "status").output
     assert "agents    4 commands, the last" in shown
-    assert "agents" not in own.launcher.run_on_terminal(*ROOTSD, "status").output
+    assert "agents" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
+    person.rootsd("up", str(person.parent))
 
 
-def test_without_the_helper_every_order_is_refused(own: GuardedDaemon) -> None:
-    person, launcher = own.person, own.launcher
+def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> None:
+    person, launcher = guarded.person, guarded.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGKILL)
@@ -237,12 +235,12 @@ def test_without_the_helper_every_order_is_refused(own: GuardedDaemon) -> None:
     os.kill(keeper, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
     until(lambda: "helper process" in person.rootsd("status"))
-    agent = own.named(KNOWN)
+    agent = guarded.named(KNOWN)
     for completed in (
         launcher.run(*APPROVE),
         launcher.run_on_terminal(*APPROVE),
-        launcher.run(agent, AGENT, "child", *own.approve, **MARKER),
-        launcher.run(agent, AGENT, "terminal", *own.approve, **MARKER),
+        launcher.run(agent, AGENT, "child", *guarded.approve, **MARKER),
+        launcher.run(agent, AGENT, "terminal", *guarded.approve, **MARKER),
     ):
         assert completed.status == 7, completed.output
         assert "try: rootsd down && rootsd up" in completed.output
@@ -252,14 +250,14 @@ def test_without_the_helper_every_order_is_refused(own: GuardedDaemon) -> None:
 
 
 def test_a_stopped_helper_is_replaced_and_no_order_passes_unexamined(
-    own: GuardedDaemon,
+    guarded: GuardedDaemon,
 ) -> None:
-    person, launcher = own.person, own.launcher
+    person, launcher = guarded.person, guarded.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGSTOP)
-    completed = launcher.run(own.named(UNKNOWN), AGENT, "mcp-child", *own.approve)
-    assert own.outcome(completed) is Outcome.REFUSED, completed.output
+    completed = launcher.run(guarded.named(UNKNOWN), AGENT, "mcp-child", *guarded.approve)
+    assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
     assert _child_of(keeper) != helper
 
 

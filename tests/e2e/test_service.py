@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,15 +26,30 @@ SERVICE = UNITS / "rootsd.service"
 
 
 @pytest.fixture(scope="module")
-def installed(installation: Path) -> Iterator[UserManager]:
-    """Yield a user with a service that publishes the repository `api`. Each test leaves that
-    behind.
-    """
+def anybody(installation: Path) -> Iterator[UserManager]:
+    """Yield the user of all tests."""
     with user_manager(interpreter_folders()) as user:
         pipx_install.put_back(user, installation)
-        user.rootsd("service", "install")
-        approve(user, "api")
         yield user
+
+
+@pytest.fixture
+def user(anybody: UserManager) -> UserManager:
+    """Return a user without a service, a daemon, and projects."""
+    anybody.rootsd("service", "uninstall", "--purge")
+    anybody.succeed("rm", "-rf", f"{HOME}/src", f"{HOME}/work", f"{HOME}/.config")
+    anybody.let_any_program_decide()
+    return anybody
+
+
+@pytest.fixture
+def installed(anybody: UserManager) -> UserManager:
+    """Return a user with a service that publishes the repository `api`."""
+    if not anybody.path(SERVICE).exists():
+        anybody.let_any_program_decide()
+        anybody.rootsd("service", "install")
+        approve(anybody, "api")
+    return anybody
 
 
 def approve(user: UserManager, name: str) -> None:
@@ -217,7 +231,7 @@ def test_a_manager_with_its_own_xdg_variable_gets_the_units_where_it_looks(
 
 
 def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:
-    shutil.rmtree(user.path(RUNTIME / "systemd"))
+    bus = user.path(RUNTIME / "systemd").rename(user.path(RUNTIME / "gone"))
     done = user.run_rootsd("service", "install")
     assert (done.returncode, done.stdout) == (1, "")
     assert "enable-linger" in done.stderr
@@ -227,3 +241,4 @@ def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.rootsd("up", f"{HOME}/src")  # works without a service
     user.rootsd("down")
+    bus.rename(user.path(RUNTIME / "systemd"))

@@ -95,7 +95,7 @@ def play(place: Workplace, agents: list[tuple[str, int]], wall: str) -> dict[str
 def test_each_pushes_its_branch_and_sees_nothing_of_the_others(
     place: Workplace, sizes: Sizes
 ) -> None:
-    count = sizes.pick(test=4, check=20, soak=20)
+    count = sizes.pick(test=2, check=20, soak=20)
     agents = [(_REPOSITORIES[each % 3], each // 3 + 1) for each in range(count)]
     make_worktrees(place, agents)
     seen = play(place, agents, _AGENT)
