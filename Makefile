@@ -72,10 +72,11 @@ model-apis: .venv/.ready  ## converters of model APIs, which pip installs into b
 	@sh tools/install_packages.sh tests/e2e/model_apis model-apis
 	@$(PYTEST) -q -p no:cacheprovider tests/e2e/model_apis
 
-soak: .venv/.ready  ## the sized tests at their largest; may take hours
+soak: .venv/.ready  ## the sized tests at their largest: an hour or two on two cores
 	@PYTHONPATH=tests $(BIN)/python -c 'from support.workloads import package_managers as p; p()'
-	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
-	@sh tools/agents.sh --sizes=soak -o faulthandler_timeout=7200
+	@sh tools/test.sh -m sized --sizes=soak -o faulthandler_timeout=3600 \
+		--ignore=tests/bench
+	@sh tools/agents.sh --sizes=soak -o faulthandler_timeout=3600
 
 bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
 	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)

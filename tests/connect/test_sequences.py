@@ -351,7 +351,7 @@ def run_all(count: int, top: Path) -> None:
 def test_a_person_loses_nothing_and_nothing_of_rootsd_remains(
     tmp_path: Path, sizes: Sizes
 ) -> None:
-    run_all(sizes.pick(test=5, check=54, soak=500), tmp_path)
+    run_all(sizes.pick(test=5, check=54, soak=162), tmp_path)
 
 
 def test_control_a_disconnect_that_forgets_an_entry_is_found(

@@ -219,7 +219,7 @@ SMALL = settings(max_examples=15, stateful_step_count=25, phases=[Phase.generate
 
 
 def test_a_policy_that_approves_nothing_never_widens_what_is_published(sizes: Sizes) -> None:
-    steps = settings(SMALL, max_examples=sizes.pick(test=8, check=300, soak=5000))
+    steps = settings(SMALL, max_examples=sizes.pick(test=8, check=300, soak=900))
     run_state_machine_as_test(_NarrowedCatalogs, settings=steps)
 
 

@@ -251,7 +251,7 @@ def test_a_start_with_a_snapshot_equals_a_start_without(
     changes = RandomChanges(src, seed=11)
     parent, clock = Parent(raw(src)), Clock()
     remembered = 0
-    for _ in range(sizes.pick(test=60, check=2_000, soak=50_000)):
+    for _ in range(sizes.pick(test=60, check=2_000, soak=6_000)):
         for _ in range(changes.random.randint(0, 4)):
             changes.step()
         if changes.random.random() < 0.8:

@@ -148,8 +148,8 @@ async def _kill(pid: int) -> None:
 async def test_clients_do_not_notice_killed_and_replaced_daemons(
     person: Person, sizes: Sizes
 ) -> None:
-    rounds = sizes.pick(test=2, check=10, soak=200)  # killed and replaced in turn
-    clients = sizes.pick(test=3, check=16, soak=50)
+    rounds = sizes.pick(test=2, check=10, soak=30)  # killed and replaced in turn
+    clients = sizes.pick(test=3, check=16, soak=48)
     async with followers(clients, person.home) as every:
         house = Rounds(person, every, HANG_GUARD_S)
         for take_away in islice(cycle((house.killed, house.replaced)), rounds):

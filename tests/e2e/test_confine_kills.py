@@ -46,7 +46,7 @@ def test_after_any_kill_nothing_remains_and_nothing_else_is_read(
     engine: WallEngine, person: Person, rootsd_dir: Path, sizes: Sizes
 ) -> None:
     hits = 0
-    few, many = (2, 100) if engine is WallEngine.STATIC else (len(Part), 500)  # the former is slow
+    few, many = (2, 60) if engine is WallEngine.STATIC else (len(Part), 90)  # the former is slow
     kills = sizes.pick(test=few, check=30, soak=many)
     for seed in range(kills):
         chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose

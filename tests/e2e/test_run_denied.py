@@ -123,7 +123,7 @@ def until_open(client: RunProxyClient, folder: Path) -> None:
 def test_the_very_next_call_after_a_denial_is_refused(
     started_as: Start, person: Person, sizes: Sizes
 ) -> None:
-    times = sizes.pick(test=10, check=100, soak=1000)
+    times = sizes.pick(test=10, check=100, soak=300)
     with started_as(person) as client:
         client.shake_hands()
         assert open_after_denial(person, client, times) == 0

@@ -62,7 +62,7 @@ def test_after_any_kill_nothing_remains_and_no_call_is_silent(
     victim: Victim, person: Person, sizes: Sizes
 ) -> None:
     few = 1 if victim is Victim.DAEMON else 2  # a new daemon takes a second
-    for seed in range(sizes.pick(test=few, check=12, soak=1000)):
+    for seed in range(sizes.pick(test=few, check=12, soak=36)):
         chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
         line = chance.choice([WRAPPED, CONFIGURED])
         check(person, victim, a_round(line, victim, chance), (seed, line))
@@ -73,7 +73,7 @@ def test_after_any_kill_around_npx_nothing_remains(person: Person, sizes: Sizes)
     folder = shlex.quote(str(node_packages.packages()))
     line = command("sh", "-c", f"cd {folder} && exec npx --no -- mcp-server-everything")
     every = (Victim.PROXY, Victim.SERVER, Victim.WORKER)
-    victims, rounds = sizes.pick(test=(every[:1], 1), check=(every, 3), soak=(every, 100))
+    victims, rounds = sizes.pick(test=(every[:1], 1), check=(every, 3), soak=(every, 9))
     for victim in victims:
         for seed in range(rounds):
             chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose

@@ -176,7 +176,7 @@ def test_the_small_size_has_all_kinds_of_clients_and_servers() -> None:
 def test_a_first_call_sent_with_the_handshake_works(person: Person, sizes: Sizes) -> None:
     server, folder = SERVERS["server-filesystem"], person.parent / "beta"
     call = {"name": "list_directory", "arguments": {"path": str(folder)}}
-    for _ in range(sizes.pick(test=1, check=4, soak=100)):
+    for _ in range(sizes.pick(test=1, check=4, soak=12)):
         with started(command(*server.command())) as client:
             client.say(
                 request("i", "initialize", INITIALIZE),

@@ -177,7 +177,7 @@ def kill(user: UserManager, signal: str = "KILL") -> str:
 def test_kills_and_hangs_cause_no_refused_connection_and_no_wrong_answer(
     user: UserManager, sizes: Sizes
 ) -> None:
-    kills, bridges = sizes.pick(test=(1, 2), check=(25, 8), soak=(1000, 8))
+    kills, bridges = sizes.pick(test=(1, 2), check=(25, 8), soak=(75, 8))
     hangs = sizes.pick(test=("USR1",), check=("USR1", "STOP"), soak=("USR1", "STOP"))
     user.run("tee", str(OVERRIDE), said="[Unit]\nStartLimitIntervalSec=0\n")
     user.systemctl("daemon-reload")

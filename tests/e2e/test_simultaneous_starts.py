@@ -50,7 +50,7 @@ def test_simultaneous_starts_always_have_one_winner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Sizes
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    number = sizes.pick(test=3, check=20, soak=500)  # from nothing, after a kill, after an end, …
+    number = sizes.pick(test=3, check=20, soak=60)  # from nothing, after a kill, after an end, …
     played = rounds(number)
     assert [len(told["told"]) for told in played] == [AT_ONCE] * number
     assert [told for told in played if not is_right(told)] == []

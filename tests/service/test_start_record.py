@@ -107,7 +107,7 @@ for _ in range(int(sys.argv[1])):
 
 
 def test_simultaneous_writers_each_leave_a_complete_record(sizes: Sizes) -> None:
-    rounds = sizes.pick(test=50, check=200, soak=2_000)
+    rounds = sizes.pick(test=50, check=200, soak=600)
     command = [sys.executable, "-c", REMEMBERS, str(rounds)]
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4

@@ -284,7 +284,7 @@ for number in range(count):
 def test_a_client_that_rereads_and_rewrites_all_the_time_loses_no_key(
     file: Path, how: str, sizes: Sizes
 ) -> None:
-    count = sizes.pick(test=150, check=400, soak=4_000)
+    count = sizes.pick(test=150, check=400, soak=1_200)
     words = (sys.executable, "-c", CLIENT, str(file), how, str(count))
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout is not None

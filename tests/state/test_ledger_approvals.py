@@ -38,7 +38,7 @@ class LedgerApprovals(ApprovalMachine):
 
 
 def test_only_what_the_model_permits_is_published_told_and_kept(sizes: Sizes) -> None:
-    examples = sizes.pick(test=10, check=300, soak=5_000)
+    examples = sizes.pick(test=10, check=300, soak=900)
     run_state_machine_as_test(LedgerApprovals, settings=settings(STEPS, max_examples=examples))
 
 

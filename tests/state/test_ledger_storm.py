@@ -134,7 +134,7 @@ def recorded_sets(
 async def test_under_load_each_client_gets_exactly_the_approved_roots(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = sizes.pick(test=30, check=600, soak=10_000)
+    steps = sizes.pick(test=30, check=600, soak=1_800)
     random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
     world = LedgerHarness()
     sets = recorded_sets(world, monkeypatch)
@@ -163,7 +163,7 @@ async def test_under_load_each_client_gets_exactly_the_approved_roots(
 async def test_under_load_the_set_equals_a_fresh_judgment(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds = sizes.pick(test=60, check=1_500, soak=20_000)
+    rounds = sizes.pick(test=60, check=1_500, soak=4_500)
     random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
     inside = [at(path(1) + b"/in", project(11)), at(path(1) + b"/in/most", project(12))]
     world = LedgerHarness(project(1), project(2), *inside)

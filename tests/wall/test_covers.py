@@ -71,7 +71,7 @@ def test_a_file_created_again_outside_is_protected_again(
 ) -> None:
     touch = f"os.utime('{folder}/.envrc', follow_symlinks=False)"
     changes = _move_away_and_write, _delete_and_write, _replace, _replace_by_a_link
-    for change in changes * sizes.pick(test=2, check=50, soak=1_000):
+    for change in changes * sizes.pick(test=2, check=50, soak=150):
         change(folder / ".envrc")
         until(lambda: wall.error_of(f"append('{folder}/.envrc')") == "EROFS")
         until(lambda: wall.error_of(touch) == "EROFS")

@@ -190,7 +190,7 @@ def test_so_are_very_many_without_a_wall(tmp_path: Path, sizes: Sizes) -> None:
     world = World(tmp_path)
     folder = os.fsencode(world.walls / "agent" / "0")
     with Interpreter(tmp_path) as program:
-        for seed in range(sizes.pick(test=20, check=200, soak=2000)):
+        for seed in range(sizes.pick(test=20, check=200, soak=600)):
             chance = random.Random(seed)  # noqa: S311 - the seed says which session failed
             if seed % 10 == 9:  # else nothing is left at some time
                 world = World(tmp_path / f"{seed}")

@@ -99,7 +99,7 @@ def test_a_grant_waits_for_the_next_start_and_a_denial_inside_a_root_ends_the_pr
 def test_a_revoke_ends_the_program_and_everything_it_started(
     tmp_path: Path, version: int | None, sizes: Sizes
 ) -> None:
-    for _ in range(sizes.pick(test=1, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=60)):
         root = make_root(tmp_path / "a")
         with StaticTestWall(tmp_path, [root], version) as wall:
             wall.run(DAEMON)
@@ -111,7 +111,7 @@ def test_a_revoke_ends_the_program_and_everything_it_started(
 
 @pytest.mark.needs("landlock-signals")
 def test_a_program_cannot_escape_its_end_by_forking(tmp_path: Path, sizes: Sizes) -> None:
-    for _ in range(sizes.pick(test=2, check=30, soak=500)):
+    for _ in range(sizes.pick(test=2, check=30, soak=90)):
         with StaticTestWall(tmp_path, [make_root(tmp_path / "a")]) as wall:
             for _ in range(3):
                 wall.run(RUNNER)
@@ -149,7 +149,7 @@ def test_the_end_of_the_program_ends_everything_and_removes_its_own_folders(
     tmp_path: Path, sizes: Sizes
 ) -> None:
     with StaticTestWall(tmp_path) as wall:
-        wall.run(f"DEPTH = {sizes.pick(test=50, check=1_100, soak=5_000)}")
+        wall.run(f"DEPTH = {sizes.pick(test=50, check=1_100, soak=3_300)}")
         wall.run(DAEMON + DEEP + "os.makedirs('own/inner'); os.chmod('own', 0)")
         with pytest.raises((AssertionError, Refused)):
             wall.run("os._exit(7)")
@@ -165,7 +165,7 @@ def test_the_end_of_the_program_ends_everything_and_removes_its_own_folders(
 def test_nothing_outlives_any_part_of_a_static_wall(
     tmp_path: Path, victim: str, version: int | None, sizes: Sizes
 ) -> None:
-    for _ in range(sizes.pick(test=1, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=60)):
         with StaticTestWall(tmp_path, [make_root(tmp_path / "a")], version) as wall:
             wall.run(DAEMON)
             program = psutil.Process(wall.run("result = os.getpid()"))

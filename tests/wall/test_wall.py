@@ -273,7 +273,7 @@ def test_a_protection_comes_back_after_the_file_was_replaced_outside(
     git("init", tmp_path / "a")
     wall.order(OrderKind.SET, root)
     config = tmp_path / "a" / ".git" / "config"
-    for number in range(sizes.pick(test=5, check=50, soak=2_000)):
+    for number in range(sizes.pick(test=5, check=50, soak=150)):
         subprocess.run(["git", "-C", tmp_path / "a", "config", "a.b", str(number)], check=True)
         # The window: until the warden has noticed, the program may write the new file.
         until(lambda: wall.error_of(f"append_file('{config}')") == "ELOOP")
@@ -394,7 +394,7 @@ def test_with_kill_no_chain_of_short_lived_processes_escapes(
     root = make_root(tmp_path / "a")
     weak = [Weakness.KILL_ONCE] if is_weak else []
     escaped = 0
-    for number in range(sizes.pick(test=2, check=20, soak=1_000)):
+    for number in range(sizes.pick(test=2, check=20, soak=60)):
         own = tmp_path / str(number)  # the warden before may still end
         with Wall(
             own, tmp_path / "home", [root], on_revoke=RevokePolicy.KILL, weaknesses=weak
@@ -440,7 +440,7 @@ def test_no_process_or_mount_outlives_any_part_of_the_wall(
     tmp_path: Path, victim: str, sizes: Sizes
 ) -> None:
     (tmp_path / "home").mkdir()
-    for _ in range(sizes.pick(test=1, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=60)):
         with Wall(tmp_path / "state", tmp_path / "home", [make_root(tmp_path / "a")]) as wall:
             wall.run("subprocess.Popen(['sleep', '1000'], start_new_session=True)")
             inside = _processes_in_other_namespaces(wall.process.pid)
@@ -483,7 +483,7 @@ def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
         return len(_processes_in_other_namespaces(wall.process.pid))
 
     before, most = state(), processes()
-    for _ in range(sizes.pick(test=20, check=1_000, soak=100_000)):
+    for _ in range(sizes.pick(test=20, check=1_000, soak=3_000)):
         assert not wall.order(OrderKind.SET, *roots).change.failed
         wall.order(OrderKind.SET)
     assert state() == before

@@ -86,7 +86,7 @@ def test_a_storm_is_reported_completely_and_in_order(
     inotify_here: PumpedInotify, tmp_path: Path, sizes: Sizes, seed: int
 ) -> None:
     storm = Storm(tmp_path, inotify_here.watcher, seed)
-    for _ in range(sizes.pick(test=1, check=20, soak=200)):
+    for _ in range(sizes.pick(test=1, check=20, soak=60)):
         storm.blow(2_000)
         assert inotify_here.pump() == storm.expected
         storm.expected.clear()
@@ -154,7 +154,7 @@ def test_closing_while_events_arrive_leaves_nothing_behind(tmp_path: Path, sizes
     before = count_resources()
     ignore: Callable[[object], None] = lambda _: None  # noqa: E731
     with FolderChurn(tmp_path / "new"):
-        for number in range(sizes.pick(test=60, check=1_000, soak=10_000)):
+        for number in range(sizes.pick(test=60, check=1_000, soak=3_000)):
             watcher = InotifyWatcher(ignore)
             watcher.watch(raw(tmp_path), FRONTIER)
             if number % 10:

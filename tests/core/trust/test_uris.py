@@ -54,7 +54,7 @@ def _through_node(uris: list[str]) -> list[str]:
 
 
 def test_a_uri_is_exact_in_python_and_in_the_sdk(sizes: Sizes) -> None:
-    for path in _paths(sizes.pick(test=500, check=20_000, soak=1_000_000)):
+    for path in _paths(sizes.pick(test=500, check=20_000, soak=60_000)):
         uri = to_uri(path)
         assert uri.isascii()
         assert unquote_to_bytes(uri.removeprefix("file://")) == path
@@ -63,7 +63,7 @@ def test_a_uri_is_exact_in_python_and_in_the_sdk(sizes: Sizes) -> None:
 
 @pytest.mark.needs("node")
 def test_a_uri_is_exact_in_node(sizes: Sizes) -> None:
-    paths = _paths(sizes.pick(test=4_000, check=20_000, soak=1_000_000))
+    paths = _paths(sizes.pick(test=4_000, check=20_000, soak=60_000))
     assert _through_node([to_uri(path) for path in paths]) == [path.hex() for path in paths]
 
 

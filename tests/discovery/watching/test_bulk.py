@@ -71,7 +71,7 @@ def _made(top: Path, count: int) -> set[bytes]:
 
 
 def test_no_repository_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
-    count = sizes.pick(test=100, check=2_000, soak=20_000)
+    count = sizes.pick(test=100, check=2_000, soak=6_000)
     src, outside = tmp_path / "src", tmp_path / "outside"
     (src / "tree").mkdir(parents=True)
     with _watched(src) as observed:
@@ -117,7 +117,7 @@ def test_a_storm_in_a_plain_folder_ends_in_the_right_state(tmp_path: Path, sizes
     src = tmp_path / "src"
     (src / "notes").mkdir(parents=True)
     with _watched(src) as observed:
-        for number in range(sizes.pick(test=2_000, check=20_000, soak=200_000)):
+        for number in range(sizes.pick(test=2_000, check=20_000, soak=60_000)):
             (src / "notes" / str(number)).touch()
         _made(src, 4)
         observed.wait(lambda: len(observed.live()) == 4)
@@ -131,7 +131,7 @@ def test_a_storm_inside_a_repository_causes_no_event(tmp_path: Path, sizes: Size
         (one,) = (Path(os.fsdecode(path)) for path in _made(src, 1))
         observed.wait_for(raw(one))
         folder = one / "build"
-        for number in range(sizes.pick(test=2_000, check=20_000, soak=200_000)):
+        for number in range(sizes.pick(test=2_000, check=20_000, soak=60_000)):
             if number % 100 == 0:
                 folder = one / "build" / str(number)
                 folder.mkdir(parents=True)

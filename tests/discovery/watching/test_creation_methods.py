@@ -185,7 +185,7 @@ def test_a_project_stopped_for_a_second_is_proposed_once_it_is_complete(
 ) -> None:
     ways = _possible(sizes.pick(test=WAYS[::6], check=WAYS, soak=WAYS))
     with _watched(workshop.parent) as watch:
-        runs = sizes.pick(test=len(ways), check=60, soak=500)
+        runs = sizes.pick(test=len(ways), check=60, soak=180)
         made = _struck(workshop, ways, runs, signal.SIGSTOP)
         watch.wait_for(*(raw(to) for _, to in made))
         assert not [late for _, to in made if (late := _written_later(watch, to))]
@@ -289,7 +289,7 @@ def test_a_killed_project_is_never_proposed_as_complete(workshop: Workshop, size
     ways = [way for way in WAYS if way.in_parts and way.shows_interruption]
     ways = _possible(sizes.pick(test=ways[1::5], check=ways, soak=ways))
     with _watched(workshop.parent) as watch:
-        runs = sizes.pick(test=len(ways), check=60, soak=500)
+        runs = sizes.pick(test=len(ways), check=60, soak=180)
         made = _struck(workshop, ways, runs, signal.SIGKILL)
         _settled_after_kills(workshop, watch, made)
         proposed = [(way, to) for way, to in made if raw(to) in watch.whole_at]

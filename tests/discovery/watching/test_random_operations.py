@@ -48,7 +48,7 @@ def _run(top: Path, seed: int, operations: int, fault: Fault = Fault.NONE) -> di
 def test_watched_state_equals_a_fresh_scan_after_random_operations(
     tmp_path: Path, sizes: Sizes
 ) -> None:
-    operations = sizes.pick(test=30, check=1_000, soak=100_000)
+    operations = sizes.pick(test=30, check=1_000, soak=3_000)
     runs = -(-operations // _OPERATIONS_A_RUN)
     share = min(operations, _OPERATIONS_A_RUN)
     with ThreadPoolExecutor(os.cpu_count()) as pool:

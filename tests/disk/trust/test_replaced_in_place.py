@@ -38,7 +38,7 @@ def _kept(folder: Path, kind: FileSystem, rounds: int, memory: Memory) -> dict[s
     ],
 )
 def test_no_approval_outlives_its_folder(kind: FileSystem, tmp_path: Path, sizes: Sizes) -> None:
-    rounds = sizes.pick(test=0 if kind in _ON_LARGE_IMAGES else 2, check=100, soak=10_000)
+    rounds = sizes.pick(test=0 if kind in _ON_LARGE_IMAGES else 2, check=100, soak=300)
     assert _kept(tmp_path, kind, rounds, Memory.IDENTITY) == _NONE_KEPT
 
 

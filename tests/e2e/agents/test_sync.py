@@ -31,7 +31,7 @@ def synced(world: AgentWorld, text: str) -> Path:
 
 
 def test_its_read_tool_follows_each_decision_in_one_session(tmp_path: Path, sizes: Sizes) -> None:
-    rounds = sizes.pick(test=3, check=3, soak=50)
+    rounds = sizes.pick(test=3, check=3, soak=9)
     text = '{\n  "cleanupPeriodDays": 30\n}\n'
     with AgentWorld(tmp_path, ["api", "wanted"]) as world:
         world.rootsd("approve", "api")

@@ -93,7 +93,7 @@ async def test_damaged_lines_never_crash_it_and_never_reach_another_connection(
     sizes: Sizes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    lines = sizes.pick(test=500, check=10_000, soak=200_000)
+    lines = sizes.pick(test=500, check=10_000, soak=30_000)
     for seed in range(lines // LINES_PER_CONNECTION):
         try:
             await fuzz(FakeSource(API, WEB), seed, LINES_PER_CONNECTION)

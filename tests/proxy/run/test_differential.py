@@ -231,7 +231,7 @@ def leaks(sizes: Sizes, era: str) -> int:
     chance = random.Random(17)  # noqa: S311 - to be reproducible is its purpose
     trial = Trial(era)
     found = 0
-    for number in range(sizes.pick(test=250, check=6_000, soak=100_000)):
+    for number in range(sizes.pick(test=250, check=6_000, soak=18_000)):
         if number % 50 == 0:
             found += len(trial.leaks)
             trial = Trial(era)

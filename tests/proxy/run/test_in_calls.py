@@ -313,7 +313,7 @@ def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
     for name in ("api", "web"):
         (tmp_path / name).mkdir()
     api, web = root(f"{tmp_path}/api"), root(f"{tmp_path}/web")
-    rounds = sizes.pick(test=20, check=100, soak=1_000)
+    rounds = sizes.pick(test=20, check=100, soak=300)
     with published(FakeSource(api, web)) as roots, run_proxy("--deaf") as client:
         client.shake_hands()
         first = client.call("first", "ask")

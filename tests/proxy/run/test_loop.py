@@ -405,7 +405,7 @@ def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
 
 def test_full_pipes_in_both_directions_do_not_deadlock(sizes: Sizes) -> None:
     """The client writes and reads as fast as it can, and the server floods it."""
-    calls = sizes.pick(test=30, check=600, soak=6000)
+    calls = sizes.pick(test=30, check=600, soak=1_800)
     with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
 

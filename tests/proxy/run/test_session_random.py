@@ -115,7 +115,7 @@ def ask_for(harness: SessionHarness, said: bytes) -> None:
 def test_valid_messages_pass_byte_for_byte(sizes: Sizes) -> None:
     chance = random.Random(8)  # noqa: S311 - to be reproducible is its purpose
     harness = a_harness()
-    for _ in range(sizes.pick(test=400, check=10_000, soak=200_000)):
+    for _ in range(sizes.pick(test=400, check=10_000, soak=30_000)):
         said = line(chance)
         ask_for(harness, said)
         harness.client(said)
@@ -129,7 +129,7 @@ def test_a_2026_request_gets_only_the_capability(sizes: Sizes) -> None:
     chance = random.Random(9)  # noqa: S311 - to be reproducible is its purpose
     harness = a_harness()
     declared = b'"roots": {}'
-    for _ in range(sizes.pick(test=300, check=10_000, soak=100_000)):
+    for _ in range(sizes.pick(test=300, check=10_000, soak=30_000)):
         said = line(chance).replace(declared, b"")
         ask_for(harness, said)
         harness.client(said)
@@ -175,7 +175,7 @@ def test_a_damaged_message_passes_byte_for_byte_or_not_at_all(side: str, sizes: 
     speak = harness.client if side == "client" else harness.server
     hear = harness.raw_to_server if side == "client" else harness.raw_to_client
     untouched = refused = 0
-    for _ in range(sizes.pick(test=600, check=10_000, soak=200_000)):
+    for _ in range(sizes.pick(test=600, check=10_000, soak=30_000)):
         said = damaged(chance, chance.choice(DAMAGED)(chance)).replace(b"\n", b"")
         if side == "client" and is_whole(said):
             ask_for(harness, said)
@@ -216,7 +216,7 @@ def test_this_test_detects_a_session_that_reserializes(
 def test_messages_pass_real_pipes_byte_for_byte(sizes: Sizes) -> None:
     """In front of `cat` every line goes both ways."""
     chance = random.Random(11)  # noqa: S311 - to be reproducible is its purpose
-    count = sizes.pick(test=400, check=10_000, soak=100_000)
+    count = sizes.pick(test=400, check=10_000, soak=30_000)
     # An open request would be answered when `cat` ends; notices are not.
     notices = (b'{"jsonrpc":"2.0","method":"x","params":{"x":%s}}' % value(chance).encode()
                for _ in range(count))  # fmt: skip

@@ -16,7 +16,7 @@ def _damage(numbered_share: tuple[int, int], how: Damage) -> int:
 
 
 def test_no_flipped_bit_changes_a_decision_unnoticed(sizes: Sizes) -> None:
-    flips = sizes.pick(test=60, check=5_000, soak=1_000_000)
+    flips = sizes.pick(test=60, check=5_000, soak=15_000)
     unseen_by_sqlite = in_parallel(
         partial(_damage, how=flip_a_bit),
         enumerate(shares(flips, IN_ONE_GO)),
@@ -26,7 +26,7 @@ def test_no_flipped_bit_changes_a_decision_unnoticed(sizes: Sizes) -> None:
 
 
 def test_no_truncation_or_swap_of_pages_changes_a_decision_unnoticed(sizes: Sizes) -> None:
-    times = sizes.pick(test=50, check=500, soak=100_000)
+    times = sizes.pick(test=50, check=500, soak=1_500)
     in_parallel(
         partial(_damage, how=cut_off_or_swap),
         enumerate(shares(times, IN_ONE_GO)),

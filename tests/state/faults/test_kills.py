@@ -19,7 +19,7 @@ def _kill_hasty(numbered_share: tuple[int, int]) -> Tally:
 
 
 def test_no_acknowledged_decision_is_lost_when_the_writer_is_killed(sizes: Sizes) -> None:
-    kills = sizes.pick(test=12, check=300, soak=20_000)
+    kills = sizes.pick(test=12, check=300, soak=900)
     tallies = in_parallel(_kill_own, enumerate(shares(kills, KILLS_IN_ONE_GO)))
     assert sum(tally.kills for tally in tallies) == kills
     assert sum(tally.lost for tally in tallies) == 0

@@ -25,7 +25,7 @@ def _cut_own(numbered_share: tuple[int, int]) -> Counter[Verdict]:
 
 
 def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
-    cuts = sizes.pick(test=20, check=4_000, soak=1_000_000)
+    cuts = sizes.pick(test=20, check=4_000, soak=12_000)
     processes = sizes.pick(test=1, check=None, soak=None)
     parts = enumerate(shares(cuts, CUTS_IN_ONE_GO))
     verdicts = sum(in_parallel(_cut_own, parts, processes), Counter())

@@ -23,7 +23,7 @@ KINDS = 14
 
 
 def test_no_step_publishes_an_unapproved_folder(tmp_path: Path, sizes: Sizes) -> None:
-    examples, steps = sizes.pick(test=(6, 30), check=(100, 50), soak=(20_000, 50))
+    examples, steps = sizes.pick(test=(6, 30), check=(100, 50), soak=(300, 50))
     choice = "random" if sizes.size is Size.SOAK else "fixed"
     words = (str(examples), str(steps), Memory.IDENTITY, choice)
     done = json.loads(run_program(OWN_MOUNTS, "support.stored_approvals", *words, folder=tmp_path))
