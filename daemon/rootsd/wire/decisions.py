@@ -149,6 +149,7 @@ class DecideRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "decide"
     result: ClassVar[type] = DecideResult
+    is_endless: ClassVar[bool] = True
 
     verb: DecisionVerb
     cwd: str
@@ -209,6 +210,7 @@ class AddFoldersRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "add_folders"
     result: ClassVar[type] = DecideResult
+    is_endless: ClassVar[bool] = True
 
     paths: tuple[str, ...]
     tag: str
@@ -285,6 +287,7 @@ class AddRuleRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "rule-add"
     result: ClassVar[type] = RuleResult
+    is_endless: ClassVar[bool] = True
 
     verdict: Verdict
     pattern: str

@@ -50,7 +50,7 @@ class ControlRequest(Struct, frozen=True):
     """The base class of all requests.
 
     `method` is the name on the wire, and `result` is the type of a successful answer. If the
-    request `is_endless`, the answer may take any time.
+    request `is_endless`, the answer may take any time: it reads as many folders as it names.
     """
 
     method: ClassVar[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.guard_setting import Guard
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.guard import SetGuardRequest
-from rootsd.wire.projects import CheckQuery
+from rootsd.wire.projects import CheckQuery, ShowQuery
 from rootsd.wire.scans import ScanProgressItem, ScanRequest
 from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
+from support.polling import HANG_GUARD
 
 
 def test_a_request_gets_its_answer(daemon: FakeDaemon) -> None:
@@ -32,6 +34,19 @@ def test_progress_is_passed_on(daemon: FakeDaemon) -> None:
     assert control_client.call(ScanRequest(), seen.append)["projects"] == 3
     assert [notice["folders"] for notice in seen] == [0, 1, 2]
     assert control_client.call(ScanRequest()) == a_scan()
+
+
+def test_what_reads_many_folders_may_take_any_time(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_client, "RESPONSE_TIMEOUT_S", 1e-9)
+    given_up = threading.Event()
+    daemon.answers["status"] = lambda _: {"waited": given_up.wait(HANG_GUARD)}
+    with pytest.raises(DaemonUnreachable, match="does not answer"):
+        control_client.call(StatusQuery())
+    given_up.set()
+    daemon.answers["show"] = {"items": []}
+    assert control_client.call(ShowQuery("/", ("*",))) == {"items": []}
 
 
 def test_an_error_is_raised_with_its_code(daemon: FakeDaemon) -> None:
