@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -397,9 +398,9 @@ class NameDialog(Dialog[Answer]):
         if self.is_ready:
             self.take(self._known(self.query_one(Input).value.strip().lstrip("#")))
 
+    @abstractmethod
     def take(self, name: str) -> None:
         """Answer with this name, which is empty if nothing was typed."""
-        raise NotImplementedError
 
     def _known(self, typed: str) -> str:
         if typed in self._names or not typed:

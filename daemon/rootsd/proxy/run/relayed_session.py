@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 
 from rootsd.core.errors import RootsdError
@@ -15,8 +16,8 @@ from rootsd.wire.roots_subscription import RootsUpdate
 class RelayedSession:
     """One client and the program behind it. The loop passes it the lines of both sides.
 
-    A method without a body of its own here is for sessions that need it. Times are seconds of a
-    clock that never goes back.
+    What is not abstract does nothing here, and is for sessions that need it. Times are seconds of
+    a clock that never goes back.
     """
 
     verb = "rootsd run"
@@ -51,33 +52,33 @@ class RelayedSession:
         """Whether the program has asked for so much that the loop must stop reading it."""
         return False
 
+    @abstractmethod
     def from_client(self, line: bytes, now: float) -> None:
         """Take a line of the client, without its newline."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_server(self, line: bytes, now: float) -> None:
         """Take a line of the program, without its newline."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refuse_oversized_line(self) -> None:
         """Refuse a line of the client that is too long. Its id is not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fail_oversized_response(self, ends: bytes) -> None:
         """Drop a line of the program that is too long. `ends` are its beginning and its end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fail_all(self, error: RootsdError) -> None:
         """Answer everything that the client waits for with `error`: no other program follows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self) -> LaunchSpec:
         """Return the command of the program that is about to start."""
-        raise NotImplementedError
 
+    @abstractmethod
     def roots_updated(self, update: RootsUpdate[RootFolder], now: float) -> None:
         """Apply an update of the approved roots."""
-        raise NotImplementedError
 
     def may_stream(self, begun: bytes) -> bool:  # noqa: ARG002
         """Whether a long line of the program may go to the client before its end has arrived.
