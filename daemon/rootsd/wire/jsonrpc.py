@@ -198,6 +198,19 @@ def _whole_number(value: Any) -> Any:  # noqa: ANN401
 _DECIMAL = r"([+-]?[0-9]{1,17})(?:\.0*)?"
 
 
+def is_plain_line(line: bytes) -> bool:
+    """Return whether a search in the bytes finds what any parser does.
+
+    The line is UTF-8 and one line for all of them, and no name in it is written with escapes.
+    """
+    if b"\\u" in line or line.find(b"\r", 0, -1) >= 0:
+        return False
+    try:
+        return line.isascii() or bool(line.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def same_id(id_: Id, known: Container[Id]) -> Id | None:
     """Return the one of the `known` ids that `id_` stands for by its value, or None.
 

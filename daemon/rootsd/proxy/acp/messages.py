@@ -58,13 +58,9 @@ def long_call(line: bytes) -> Request | Notification | None:
     """
     if len(line) < _LONG_BYTES or (found := _LONG_CALL.match(line)) is None:
         return None
-    if b"\\u" in line or line.find(b"\r", 0, -1) >= 0:
+    if not jsonrpc.is_plain_line(line):
         return None
     if [name.lower() for name in _TELLING_NAME.findall(line)] != [b'method"']:
-        return None
-    try:
-        line.isascii() or line.decode()
-    except UnicodeDecodeError:
         return None
     id_, method = found[1], found[2].decode()
     return Notification(method) if id_ is None else Request(parse_json(id_), method)

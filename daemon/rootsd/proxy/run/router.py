@@ -38,6 +38,7 @@ from rootsd.proxy.run.input_required import (
     StateSigner,
 )
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.own_ids import OwnIds, is_own
 from rootsd.proxy.run.readiness import ReadinessGate
 from rootsd.proxy.run.roots import RootsProvider
 from rootsd.wire import jsonrpc, mcp_messages
@@ -74,8 +75,6 @@ _FOLDERS_OF_CLIENTS = frozenset(
 )
 _MAX_TEXT = 200
 """How many bytes of text of a server to show."""
-_OWN_ID_PREFIX = "rootsd-run-"
-"""The prefix of the ids that the proxy gives to its own messages."""
 
 
 class MessageRouter:
@@ -96,7 +95,8 @@ class MessageRouter:
         self._server_requests: Counter[Id] = Counter()  # without a response yet
         self._stale_ids: set[Id] = set()  # requests of servers that are gone
         self._server_ids: dict[Id, Id] = {}  # the server's id for each mapped id
-        self._own_ids = 0
+        self._asking_ids = OwnIds(signer.tag, "asks")
+        self._retry_ids = OwnIds(signer.tag, "retry")
         self._client_has_roots = False
         self._is_codex = False
         self._server_wants_state = False
@@ -456,13 +456,11 @@ class MessageRouter:
         self.has_sent_roots = True
 
     def _server_request(self, line: bytes, id_: Id) -> bytes:
-        is_ours = isinstance(id_, str) and id_.startswith(_OWN_ID_PREFIX)
-        if id_ not in self._stale_ids and not is_ours:
+        if id_ not in self._stale_ids and not is_own(id_):
             self._server_requests[id_] += 1
             return line
         # The client may still answer this id for an earlier server, or for the proxy itself.
-        self._own_ids += 1
-        name = f"{_OWN_ID_PREFIX}{self._signer.tag}-asks-{self._own_ids}"
+        name = self._asking_ids.new()
         self._server_ids[name] = id_
         self._server_requests[name] += 1
         return _with_id(line, name)
@@ -541,8 +539,7 @@ class MessageRouter:
         del now
         if not self._retries.is_deferred(retry):
             return  # it was cancelled in the meantime
-        self._own_ids += 1
-        id_ = f"{_OWN_ID_PREFIX}{self._signer.tag}-{self._own_ids}"
+        id_ = self._retry_ids.new()
         answers = {key: self._provider.result() for key in question.keys}
         self._retries.sent(retry._replace(number=retry.number + 1), id_)
         self._send(input_required.make_retry(retry.text, retry.request, id_, question, answers))

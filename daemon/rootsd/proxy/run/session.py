@@ -23,7 +23,6 @@ import re
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from functools import partial
-from itertools import count
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.quick_tuple import NamedTuple
@@ -40,6 +39,7 @@ from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.own_ids import OwnIds
 from rootsd.proxy.run.place import SessionPlace, Standing, uses_place
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.relayed_session import RelayedSession
@@ -63,6 +63,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     Response,
     encode,
+    is_plain_line,
     parse_repaired,
     parse_strict,
 )
@@ -127,14 +128,13 @@ class RunSession(RelayedSession):
         self._signer = signer
         self._place = place  # None for a session that stays where it began
         self._router = MessageRouter(provider, gate, out, signer)
-        self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
         self._queue = ClientQueue()
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
         self._look: _Look | None = None
         self._server_state = _ServerState.RUNNING
-        self._own_ids = count(1)
+        self._own_ids = OwnIds(signer.tag, "again")  # for a new server
         self._handshake_id: Id | None = None
 
     @property
@@ -216,7 +216,7 @@ class RunSession(RelayedSession):
         line, message = parse_repaired(line)
         if isinstance(message, Batch):
             self._to_client(forward_batch(line, message, now, self._router.from_server))
-        elif isinstance(message, Response | ErrorResponse) and self._is_own(message.id):
+        elif isinstance(message, Response | ErrorResponse) and message.id in self._own_ids:
             self._own_response(message, now)
         elif isinstance(message, Malformed) and self._may_be_own(line, message):
             self._own_response(message.error, now)
@@ -237,7 +237,7 @@ class RunSession(RelayedSession):
                 begun.startswith(mcp_messages.RESULT_PREFIX) and self._router.ignores_all_responses
             )
         complete = _COMPLETE.search(begun, 0, mcp_messages.SCAN_BYTES) is not None
-        return not self._is_own(id_) and self._router.may_stream(id_, is_complete=complete)
+        return id_ not in self._own_ids and self._router.may_stream(id_, is_complete=complete)
 
     def stream_ended(self, ends: bytes, now: float) -> None:
         """Note the end of a streamed line. `ends` are its beginning and its end."""
@@ -316,7 +316,7 @@ class RunSession(RelayedSession):
         if self._server_state is _ServerState.RUNNING:
             return
         self._server_state = _ServerState.INITIALIZING
-        self._handshake_id = id_ = self._next_id()
+        self._handshake_id = id_ = self._own_ids.new()
         line = self._router.replay.handshake(id_)
         if line is None:
             self._resume(now)
@@ -506,16 +506,13 @@ class RunSession(RelayedSession):
     def _may_forward_unread(self, line: bytes) -> bool:
         """Whether a line is a response that may go on without being parsed.
 
-        It is UTF-8, one line for every parser, and does not mention roots. If a client still finds
-        a question about roots in it, the proxy reads the client's answer: see
-        `rootsd.proxy.run.router`.
+        It does not mention roots. If a client still finds a question about roots in it, the proxy
+        reads the client's answer: see `rootsd.proxy.run.router`.
         """
-        if len(line) < _UNREAD_MIN_BYTES or b"roots" in line or b"\\u" in line:
-            return False
-        if line.find(b"\r", 0, -1) >= 0 or not _is_utf8(line):
+        if len(line) < _UNREAD_MIN_BYTES or b"roots" in line or not is_plain_line(line):
             return False
         id_ = mcp_messages.quick_response_id(line)
-        return id_ is not None and not self._is_own(id_) and self._router.close_unread(id_)
+        return id_ is not None and id_ not in self._own_ids and self._router.close_unread(id_)
 
     def _to_client(self, line: bytes | None) -> None:
         if line is not None:
@@ -559,7 +556,7 @@ class RunSession(RelayedSession):
 
         A line without a usable id ends the handshake with a new server: nothing better may come.
         """
-        if self._is_own(malformed.error.id):
+        if malformed.error.id in self._own_ids:
             return True
         return (
             self._server_state is _ServerState.INITIALIZING
@@ -577,7 +574,7 @@ class RunSession(RelayedSession):
     def _resume(self, now: float) -> None:
         replay = self._router.replay
         self._server_state = _ServerState.RUNNING
-        for message in replay.after_handshake(iter(self._next_id, "")):
+        for message in replay.after_handshake(iter(self._own_ids.new, "")):
             self._out.to_server += encode(message)
         if replay.initialized:
             self._gate.handshake_done(now)
@@ -586,23 +583,10 @@ class RunSession(RelayedSession):
         self._apply_roots(now)
         self._advance(now)
 
-    def _next_id(self) -> str:
-        return f"{self._own_id_prefix}{next(self._own_ids)}"
-
-    def _is_own(self, id_: Id | None) -> bool:
-        return isinstance(id_, str) and id_.startswith(self._own_id_prefix)
-
 
 def _is_2026(message: ParsedLine) -> bool:
     """Whether a line is a request of MCP 2026-07-28, whose client is not asked separately."""
     return isinstance(message, Request) and input_required.carries_protocol_version(message)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        return line.isascii() or bool(line.decode())
-    except UnicodeDecodeError:
-        return False
 
 
 def _mentions(request: Request, folders: Iterable[RootFolder]) -> bool:
