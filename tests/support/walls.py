@@ -577,7 +577,7 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
             engine.enter(warden, options)
             close_from(3)
             os.environ.update(warden.variables)
-            os.execv(sys.executable, [sys.executable, "-c", INTERPRETER])  # noqa: S606
+            os.execv(sys.executable, [sys.executable, "-S", "-c", INTERPRETER])  # noqa: S606
         finally:
             os._exit(126)
     socket.send_fds(channel, [b"%d" % warden.pid], [warden.channel.fileno()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -228,7 +229,7 @@ class World:
     def make(self, names: list[str]) -> None:
         for number, name in enumerate(names):
             tree = self.places / f"n{number}"
-            git("clone", "-q", self.base, tree)
+            shutil.copytree(self.base, tree)
             self.shell(tree, SHELL + LAYOUTS[name].make)
 
     def shell(self, folder: Path, commands: str) -> None:

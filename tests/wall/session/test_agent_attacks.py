@@ -81,7 +81,7 @@ def test_no_file_planted_by_an_agent_appears_outside(
     publisher: RootsPublisher, home: Path, sizes: Sizes
 ) -> None:
     """Every second file exists outside. Those are read-only inside, or copies."""
-    for program in sizes.pick(test=PROGRAMS[::3], check=PROGRAMS, soak=PROGRAMS):
+    for program in sizes.pick(test=PROGRAMS[::6], check=PROGRAMS, soak=PROGRAMS):
         paths = kinds_of(program)
         for path in paths[::2]:
             (home / path).parent.mkdir(parents=True, exist_ok=True)

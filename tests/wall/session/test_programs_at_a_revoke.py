@@ -24,12 +24,6 @@ pytestmark = pytest.mark.needs("wall", "bash")
 _PROMPT = r"in\$ "
 _ADVICE = 'cd "$PWD"'
 _WAIT_AND_MAKE = "echo waits; cat .go; echo made > result"
-_TEST = """
-def test_it():
-    print("waits", flush=True)
-    open(".go").read()
-    open("result", "w").write("made")
-"""
 
 
 class Program(NamedTuple):
@@ -45,9 +39,6 @@ PROGRAMS = {
         "npm install --foreground-scripts --offline",
         "package.json",
         f'{{"name":"x","version":"1.0.0","scripts":{{"install":"{_WAIT_AND_MAKE}"}}}}',
-    ),
-    "pytest": Program(
-        f"{sys.executable} -m pytest -q -s -p no:cacheprovider test_it.py", "test_it.py", _TEST
     ),
     "a script": Program("sh script", "script", _WAIT_AND_MAKE),
 }

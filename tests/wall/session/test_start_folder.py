@@ -210,25 +210,20 @@ def test_quiet_hides_everything_but_a_closed_start_folder(person: Resident) -> N
     assert confined(person, person.parent / "api", "--quiet", "--", "true").stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("folder", "verdict", "said"),
-    [
+def test_without_a_terminal_the_start_says_what_opens_the_folder(person: Resident) -> None:
+    for folder, verdict, said in (
         ("src/web", "forget", "~/src/web is pending, so it is closed; try: rootsd approve "),
         ("src/web/sub", "deny", "~/src/web is denied, so it is closed; try: rootsd why "),
         ("notes", "forget", "~/notes is no project, so it is closed; try: rootsd approve "),
         ("src", "forget", None), ("/tmp", "forget", None), ("/proc", "forget", None),
         ("/", "forget", None), (".", "forget", None), ("/usr", "forget", None),
         ("src/api", "forget", None),
-    ],
-)  # fmt: skip
-def test_without_a_terminal_the_start_says_what_opens_the_folder(
-    person: Resident, folder: str, verdict: str, said: str | None
-) -> None:
-    person.rootsd(verdict, "web")
-    where = (person.home / folder).resolve()
-    done = confined(person, where, "--", "sh", "-c", "pwd")
-    assert done.stdout == f"{where}\n"
-    assert said in done.stderr if said else "so it is closed" not in done.stderr
+    ):  # fmt: skip
+        person.rootsd(verdict, "web")
+        where = (person.home / folder).resolve()
+        done = confined(person, where, "--", "sh", "-c", "pwd")
+        assert done.stdout == f"{where}\n"
+        assert said in done.stderr if said else "so it is closed" not in done.stderr
 
 
 def test_a_denied_folder_stays_masked_in_a_folder_that_an_option_shows(person: Resident) -> None:
