@@ -260,10 +260,8 @@ class RootsProvider:
         self._approved: tuple[RootFolder, ...] = ()
         self.is_known = False
         """Whether a daemon has said what is approved."""
-        self._in_query: deque[OnRoots] = (
-            deque()
-        )  # to be callbackled by the answer that is on its way
-        self._next_query: deque[OnRoots] = deque()  # answered by the next query
+        self._in_query: deque[OnRoots] = deque()  # served by the answer that is on its way
+        self._next_query: deque[OnRoots] = deque()  # served by the next query
         self._query_running = False
         self._result: dict[str, Any] | None = None  # shared by all requests of one update
         self._awaiting_client: list[OnRoots] = []  # requests that wait for the client's folders
