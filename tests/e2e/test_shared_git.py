@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import preloaded
-from support.person import HANG_GUARD, Person
+from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("wall")]
@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("wall")]
 COMMIT = "git commit -q --allow-empty -m x"
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
     """A person with a pending repository, its worktree `fix`, and the forged one `forged`."""
-    person = Person(tmp_path)
+    person = Resident(tmp_path_factory.mktemp("house"))
     tool, fix, forged = person.clone("tool"), person.parent / "fix", person.parent / "forged"
     person.git("-C", str(tool), "worktree", "add", "-q", "--detach", str(fix))
     forged.mkdir()
@@ -31,6 +31,13 @@ def person(tmp_path: Path) -> Iterator[Person]:
     until(lambda: {"tool", "fix", "forged"} <= set(person.names("pending")))
     yield person
     person.run("down")
+
+
+@pytest.fixture
+def person(house: Resident) -> Iterator[Resident]:
+    """Yield a person who has decided nothing."""
+    yield house
+    house.rootsd("forget", "*", "--yes")
 
 
 class ConfinedShell:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.person import Person
+from support.person import Person, Resident
 from support.polling import until
 from support.process_launcher import ROOTSD, Completed, ProcessLauncher
 
@@ -40,19 +40,28 @@ def _with_a_worktree_and_a_forgery(person: Person) -> tuple[Path, Path, Path]:
     return tool, fix, docs
 
 
-@pytest.fixture
-def up(person: Person) -> Person:
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
     """Run a daemon that has found a repository, its older worktree, and a forged one."""
+    person = Resident(tmp_path_factory.mktemp("house"))
     _with_a_worktree_and_a_forgery(person)
     person.rootsd("up", str(person.parent))
     until(lambda: {"tool", "fix", "docs"} <= set(person.names("pending")))
-    return person
+    yield person
+    person.run("down")
 
 
 @pytest.fixture
-def press(person: Person, tmp_path: Path) -> Iterator[Press]:
+def up(house: Resident) -> Iterator[Resident]:
+    """Yield a person who has decided nothing."""
+    yield house
+    house.rootsd("forget", "*", "--yes")
+
+
+@pytest.fixture
+def press(up: Person, tmp_path: Path) -> Iterator[Press]:
     """Return a function that runs `rootsd` on a terminal and presses a key at its question."""
-    environment = {**person.environment(), "TERM": "xterm", "COLUMNS": "200"}
+    environment = {**up.environment(), "TERM": "xterm", "COLUMNS": "200"}
     with ProcessLauncher(tmp_path, environment) as launcher:
 
         def press(key: str, *words: str) -> Completed:
@@ -83,6 +92,7 @@ def test_without_a_terminal_older_worktrees_need_the_flag_and_later_ones_do_not(
     up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(later))
     up.wait_until_listed("later", "ls", "--published")
     assert set(up.names("ls", "--published")) == {"tool", "later"}
+    up.git("-C", str(up.parent / "tool"), "worktree", "remove", str(later))
 
 
 def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person, press: Press) -> None:
@@ -110,6 +120,7 @@ def test_worktrees_inside_their_checkout_are_published_with_it(up: Person, press
     up.rootsd("approve", "tool", "--read-only")
     (item,) = [each for each in up.items("ls", "--published") if each["name"] == "inner"]
     assert item["access"] == "read", "no more than its checkout"
+    up.git("-C", str(up.parent / "tool"), "worktree", "remove", str(inner))
 
 
 def test_what_a_person_proposed_is_gone_after_undo_or_forget(up: Person) -> None:
