@@ -80,18 +80,19 @@ def test_a_daemon_of_another_version_is_replaced(
     assert len(started) == 1
 
 
-@pytest.mark.parametrize("name", ["state", "run/pub", "run/ctl"])
-def test_a_folder_that_is_open_to_others_is_made_private(
-    running: FakeDaemon, rootsd_dir: Path, name: str
+def test_folders_that_are_open_to_others_are_made_private(
+    running: FakeDaemon, rootsd_dir: Path
 ) -> None:
-    topic = "state" if name == "state" else "sockets"
-    (rootsd_dir / name).chmod(0o755)
-    assert ERROR in {each.condition for each in found(topic)}
+    folders = [rootsd_dir / name for name in ("state", "run/pub", "run/ctl")]
+    for folder in folders:
+        folder.chmod(0o755)
+    told = "".join(each.finding for each in (*found("state"), *found("sockets")))
+    assert all(f"{folder} is open" in told for folder in folders)
     for case in doctor.run_checks(Invocation()):
         if case.fix is not None and case.diagnosis.condition is not OK:
             case.fix()
-    assert {each.condition for each in found(topic)} == {OK}
-    assert (rootsd_dir / name).stat().st_mode & 0o777 == 0o700
+    assert {each.condition for each in (*found("state"), *found("sockets"))} == {OK}
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
 
 
 def test_a_socket_without_a_listener_is_an_error(running: FakeDaemon, rootsd_dir: Path) -> None:
