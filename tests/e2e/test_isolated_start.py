@@ -229,7 +229,7 @@ class UserInstallation:
         self.packages = home / ".local" / PACKAGES
         self.file.parent.mkdir(parents=True)
         self.packages.mkdir(parents=True)
-        shutil.copytree(TOP / "daemon/rootsd", self.packages / "rootsd")
+        (self.packages / "rootsd").symlink_to(TOP / "daemon/rootsd")
         dependencies = next(entry for entry in sys.path if entry.endswith("/site-packages"))
         for each in Path(dependencies).iterdir():
             if each.name != "rootsd" and not each.name.endswith(".pth"):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pexpect
 import pytest
 
 import rootsd
@@ -16,7 +15,6 @@ from support import pipx_install
 from support.bridges import Client
 from support.user_manager import (
     ENVIRONMENT,
-    HANG_GUARD_S,
     HOME,
     UserManager,
     interpreter_folders,
@@ -25,7 +23,7 @@ from support.user_manager import (
 
 pytestmark = pytest.mark.needs("systemd-user")
 
-NEXT, LAST = "99.0.0", "99.1.0"
+NEXT = "99.0.0"
 STORE = HOME / ".local/state/rootsd/decisions.db"
 USER_VERSION = 60  # its offset in the header of an SQLite file: sqlite.org/fileformat2.html
 UNITS = HOME / ".config/systemd/user"
@@ -33,13 +31,12 @@ DROP_INS = UNITS / "rootsd.service.d"
 
 
 @pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory, installation: Path) -> dict[str, Path]:
-    """Return the files of the homes of users who have newer versions."""
-    homes = {version: tmp_path_factory.mktemp("newer") / "home" for version in (NEXT, LAST)}
-    for version, home in homes.items():
-        subprocess.run(["cp", "-a", installation, home], check=True)
-        pipx_install.set_version(home, version)
-    return homes
+def newer(tmp_path_factory: pytest.TempPathFactory, installation: Path) -> Path:
+    """Return the files of the home of a user who has a newer version."""
+    home = tmp_path_factory.mktemp("newer") / "home"
+    subprocess.run(["cp", "-a", installation, home], check=True)
+    pipx_install.set_version(home, NEXT)
+    return home
 
 
 def change_to(user: UserManager, installation: Path) -> None:
@@ -85,30 +82,19 @@ def roots(client: Client) -> list[str]:
     return [root["name"] for root in client.roots()]
 
 
-def up_on_a_terminal(user: UserManager, answer: str) -> None:
-    """Type an answer to the question of `rootsd up` about the version."""
-    words = user.command("rootsd", "up")
-    with pexpect.spawn(words[0], words[1:], encoding="utf-8", timeout=HANG_GUARD_S) as terminal:
-        terminal.expect(r"The daemon is version[^?]*\?")
-        terminal.sendline(answer)
-        terminal.expect(pexpect.EOF)
-        terminal.close()
-        assert terminal.exitstatus == 0
-
-
 def daemon(user: UserManager) -> dict[str, object]:
     status: dict[str, object] = json.loads(user.rootsd("status", "--json"))["daemon"]
     return status
 
 
 def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_does_not(
-    installed: UserManager, installation: Path, newer: dict[str, Path]
+    installed: UserManager, installation: Path, newer: Path
 ) -> None:
     user = installed
     with bridge(user) as client:
         assert roots(client) == ["api"]
         first = daemon(user)
-        change_to(user, newer[NEXT])
+        change_to(user, newer)
         assert roots(client) == ["api"]
         with bridge(user) as of_the_next:
             assert roots(of_the_next) == ["api"]
@@ -135,11 +121,6 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
             assert roots(older) == ["api"]
         user.rootsd("tag", "api", "older")
         assert user.rootsd("tag").split() == ["newer", "1", "older", "1"]
-
-    change_to(user, newer[LAST])
-    up_on_a_terminal(user, "")  # on a terminal it asks first, and Enter means yes
-    assert daemon(user)["version"] == LAST
-    change_to(user, installation)
 
 
 def test_a_newer_store_is_refused_unchanged(installed: UserManager) -> None:

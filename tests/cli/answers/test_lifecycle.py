@@ -120,10 +120,10 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
     *,
     no_input: bool,
 ) -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, object]] = []
 
-    def refuse(question: str, **_: object) -> bool:
-        asked.append(question)
+    def refuse(question: str, **options: object) -> bool:
+        asked.append((question, options["default"]))
         return False
 
     stopped: list[Invocation] = []
@@ -133,7 +133,7 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
     daemon.answers |= {"status": running("0.0.1"), "reload": running()}
     lifecycle.ensure_running(Invocation(Flags(quiet=True, no_input=no_input)))
     question = f"The daemon is version 0.0.1. Start {__version__} instead?"
-    assert asked == ([] if no_input else [question])
+    assert asked == ([] if no_input else [(question, True)]), "Enter means yes"
     assert bool(stopped) is no_input
     assert launched == []
 
