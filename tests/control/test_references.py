@@ -80,6 +80,14 @@ def test_the_name_of_a_folder_that_is_gone_means_no_other_project() -> None:
         assert ReferenceResolver(known, real_path).all(["api"]) == [newcomer]
 
 
+def test_an_earlier_name_suggests_the_project_that_had_it() -> None:
+    similar = named(WEB, "hamster")
+    for reserved, meant in (({"hamer": API.path}, "api"), ({}, "hamster")):
+        known = Catalog.of([API, similar], (), PLACES, 1, reserved=reserved)
+        with pytest.raises(UnknownProject, match=f"called hamer; did you mean {meant}"):
+            ReferenceResolver(known, real_path).all(["hamer"])
+
+
 @pytest.mark.parametrize(
     ("reference", "meant"),
     [

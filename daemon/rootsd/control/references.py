@@ -100,7 +100,7 @@ class ResolvedReference(Struct, frozen=True):
 
     `path` is the canonical path, or the URI, that the reference names. It is None if a name or an
     id matched. `is_pattern` is true if the projects matched a glob. `known` are the names that the
-    reference may be a slip of.
+    reference may be a slip of, and `renamed` is the word for the project that had this name.
     """
 
     reference: str
@@ -108,13 +108,14 @@ class ResolvedReference(Struct, frozen=True):
     path: bytes | None = None
     is_pattern: bool = False
     known: Iterable[str] = ()
+    renamed: str = ""
 
     def unknown(self) -> UnknownProject:
         """Return the error for a reference without projects."""
         shown, typed = safe_label(self.reference, limit=None), self.reference
         if is_glob(typed):
             return UnknownProject(f"no project matches {shown}", "rootsd ls")
-        if similar := similar_names(typed, self.known):
+        if similar := [self.renamed] if self.renamed else similar_names(typed, self.known):
             message = f"no project is called {shown}{did_you_mean(similar)}"
             return UnknownProject(message, "rootsd ls", typed=typed, choices=similar)
         if self.path is not None and "/" in typed:
@@ -254,7 +255,9 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         if is_glob(reference):
             matches = tuple(self._by_glob(reference))
             return ResolvedReference(reference, matches, path, is_pattern=True)
-        return ResolvedReference(reference, (), path, known=self.catalog.named_paths)
+        was = catalog.projects.get(catalog.reserved.get(reference, b""))
+        renamed = "" if was is None else reference_to(catalog, was)
+        return ResolvedReference(reference, (), path, known=catalog.named_paths, renamed=renamed)
 
     def _by_glob(self, pattern: str) -> list[Project]:
         """Match names, whole paths, and ends of paths with as many parts as the pattern."""
