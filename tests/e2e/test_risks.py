@@ -55,13 +55,13 @@ def test_the_risks_of_pending_projects_are_listed_in_words(person: Person) -> No
 def test_hostile_projects_do_not_keep_a_listing_from_the_others(person: Person) -> None:
     (person.home / "corpus").mkdir()
     corpus = HostileProjects(person.home / "corpus")
-    hostile = [each for each in sorted(corpus.parent.iterdir()) if each.is_dir()][:200]
-    assert len(hostile) == 200
+    hostile = [each for each in sorted(corpus.parent.iterdir()) if each.is_dir()][::5]
+    assert len(hostile) > 60
     for number, each in enumerate(hostile):
         each.rename(person.parent / f"h{number}")
     _risky(person)
     person.rootsd("up", str(person.parent))
     items = {item["name"]: item for item in _pending(person)}
     assert items["risky"]["risk"] == "runs code: .mcp.json, hooks; secrets: .env"
-    assert len(items) > 100
+    assert len(items) > 30
     assert not corpus.fired.exists()

@@ -35,7 +35,7 @@ from support.person import Person
 
 HANG_GUARD_S = 120.0
 _BETWEEN_KILLS_S = 0.02
-_BETWEEN_CHANGES_S = 0.005
+_BETWEEN_CHANGES_S = 0.02
 _BETWEEN_LOOKS_S = 0.01
 KEPT, CHANGING, PENDING = "kept", "changing", "pending"
 """The projects: approved, approved and denied all the time, and never decided about."""
