@@ -6,6 +6,7 @@ import os
 import pwd
 import socket
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,18 @@ from rootsd.core.errors import RootsdError
 from rootsd.net.unix_socket import address_of
 from rootsd.service import detect
 from rootsd.service.manager import ServiceState
+from rootsd.wall.kernel.probe import probe
 from support.fake_daemon import FakeDaemon, a_status
 from support.fake_desktop import desktop
 
 OK, WARNING, ERROR = Severity
+_PROBE = cache(probe)
+
+
+@pytest.fixture(autouse=True)
+def probed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the kernel once: each question forks this process, which has all tests loaded."""
+    monkeypatch.setattr(doctor, "probe", _PROBE)
 
 
 @pytest.fixture
