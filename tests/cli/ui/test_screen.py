@@ -145,7 +145,7 @@ def _pending(person: ScreenUser) -> list[str]:
     """Return the names in the list of pending projects."""
     rows = person.app.query_one("#pending", widgets.RowList)
     lines = ("".join(each.text for each in rows.render_line(y)) for y in range(1, 20))
-    return [line[2:28].strip() for line in lines if line.strip()]
+    return [line[2:23].strip() for line in lines if line.strip()]
 
 
 async def test_a_key_shows_the_denied_projects_and_another_the_rules(daemon: LiveDaemon) -> None:
