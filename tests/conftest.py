@@ -49,11 +49,14 @@ SET_VARIABLES = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_COUNT": "3",
     "GIT_CONFIG_KEY_0": "init.defaultBranch",
     "GIT_CONFIG_VALUE_0": "main",
     "GIT_CONFIG_KEY_1": "protocol.file.allow",
     "GIT_CONFIG_VALUE_1": "always",
+    # Each commit would start a second process.
+    "GIT_CONFIG_KEY_2": "maintenance.auto",
+    "GIT_CONFIG_VALUE_2": "false",
 }
 PR_GET_DUMPABLE = 3  # linux/prctl.h; it changes nothing
 EXAMPLES = {Size.TEST: 15, Size.CHECK: 1_000, Size.SOAK: 20_000}

@@ -78,9 +78,9 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     home = tmp_path / "home"
     monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
     make_sources(home)
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "3")
-    monkeypatch.setenv("GIT_CONFIG_KEY_2", f"url.{home / ORIGIN}.insteadOf")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_2", CLONED_ADDRESS)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "4")
+    monkeypatch.setenv("GIT_CONFIG_KEY_3", f"url.{home / ORIGIN}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_3", CLONED_ADDRESS)
     reader = Reader(home)
     yield reader
     reader.types("rootsd down")

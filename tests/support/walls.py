@@ -279,7 +279,7 @@ class Interpreter:
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
         self._use(
             subprocess.Popen(
-                [sys.executable, "-c", INTERPRETER],
+                [sys.executable, "-S", "-c", INTERPRETER],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=env,
             )
         )  # fmt: skip

@@ -64,7 +64,7 @@ for line in sys.stdin:
     elif "result" in message:
         roots = [root["uri"].rpartition("/")[2] for root in message["result"]["roots"]]
 """
-ROUNDS = 3
+ROUNDS = 2
 _HANG_GUARD_S = 120
 NAMES = ("alpha", "beta")
 
