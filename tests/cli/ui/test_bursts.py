@@ -306,9 +306,9 @@ RootsdScreen().run()
 _BURST = "ax1\t30d\t \r"
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[GuardedDaemon]:
-    with guarded_daemon(tmp_path) as scene:
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path_factory.mktemp("scene")) as scene:
         yield scene
 
 
@@ -319,6 +319,7 @@ def test_one_write_to_a_terminal_approves_as_typed(scene: GuardedDaemon) -> None
     (item,) = scene.person.items("ls")
     assert (item["verdict"], item["tags"], item["access"]) == ("approved", ["x1"], "read")
     assert item["expires_at"] is not None
+    scene.person.rootsd("forget", "one")
 
 
 @pytest.mark.needs("linux")
