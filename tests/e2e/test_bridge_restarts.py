@@ -87,18 +87,18 @@ class Rounds:
         """Run `down`, make a change that no daemon sees, and run `up`, with open requests
         throughout.
         """
-        before = self._expected
+        valid = {self._expected, self._expected ^ {WANDERS}}
         self._expected ^= {WANDERS}
+        started = time.monotonic()
         async with anyio.create_task_group() as group:
             answered = anyio.Event()
             for client in self._clients:
-                group.start_soon(self._ask, client, answered, {before, self._expected})
+                group.start_soon(self._ask_while_down, client, answered, started, valid)
             await answered.wait()
-            started = time.monotonic()
             await to_thread.run_sync(self._person.rootsd, "down")
             self._wander()
             for client in self._clients:
-                group.start_soon(self._ask_while_down, client, started, {before, self._expected})
+                group.start_soon(self._ask_while_down, client, answered, started, valid)
             await to_thread.run_sync(self._person.rootsd, "up")
         await self._all_know()
 
@@ -108,10 +108,12 @@ class Rounds:
         if names not in valid:
             raise WrongAnswer(f"{client.label} was told {names}, not one of {valid}")
 
-    async def _ask_while_down(self, client: Follower, since: float, valid: set[Names]) -> None:
+    async def _ask_while_down(
+        self, client: Follower, answered: anyio.Event, since: float, valid: set[Names]
+    ) -> None:
         """Send a request. An error is valid only if `down` lasted longer than bridges wait."""
         try:
-            await self._ask(client, anyio.Event(), valid)
+            await self._ask(client, answered, valid)
         except (MCPError, WrongAnswer) as error:
             if STOPPED not in str(error) or time.monotonic() - since < GRACE_S:
                 raise
