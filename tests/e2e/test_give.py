@@ -244,13 +244,12 @@ def test_no_agent_gives_itself_a_file(world: World) -> None:
 
 
 def test_the_program_is_the_one_that_sees_this_project(world: World) -> None:
-    def give(folder: Path, *more: str) -> tuple[int, str]:
-        done = world.person.run(
-            "give", str(world.shot), *more, within=("env", "-C", os.fspath(folder))
-        )
+    def give(folder: Path, *more: str, file: Path = world.shot) -> tuple[int, str]:
+        done = world.person.run("give", str(file), *more, within=("env", "-C", os.fspath(folder)))
         return done.returncode, done.stdout + done.stderr
 
     assert give(world.person.home)[0] == Exit.NOTHING_MATCHED
+    assert give(world.person.home, file=world.person.home / "no")[0] == Exit.REFUSED
     assert give(world.project, "--to", "nobody")[0] == Exit.NOTHING_MATCHED
     assert "would be given" in give(world.project, "--dry-run")[1]
     assert world.inside.run(f"cat {world.shot} && echo shown") != "shown\n"

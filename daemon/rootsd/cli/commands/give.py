@@ -90,8 +90,8 @@ def command(
     from rootsd.wall.session.given_files import WrittenCopies, read_file
     from rootsd.wall.session.running_walls import folder_of
 
-    program = meant_program(invocation, to, "give FILE")
     found = list({file.path: file for file in map(read_file, files)}.values())
+    program = meant_program(invocation, to, "give FILE")
     paths = tuple(text_of(file.path) for file in found)
     if dry_run:
         order = GiveRequest(program["id"], "", paths, effect_of(dry_run=True))
