@@ -8,7 +8,7 @@ from threading import Event
 from typing import TypeVar
 
 HANG_GUARD = 60
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.2
 
 Seen = TypeVar("Seen")
 
@@ -16,7 +16,7 @@ Seen = TypeVar("Seen")
 def until(look: Callable[[], Seen]) -> Seen:
     """Return the first true answer of `look`.
 
-    After each look it pauses for as long as the look took. So at least half of the time is left to
+    After each look it pauses four times as long as the look took. So most of the time is left to
     what it waits for, and to the other tests of the run.
     """
     end = time.monotonic() + HANG_GUARD
@@ -27,7 +27,7 @@ def until(look: Callable[[], Seen]) -> Seen:
             return seen
         now = time.monotonic()
         assert now < end, f"still {seen!r}"
-        pause.wait(min(max(now - began, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S))
+        pause.wait(min(max(4 * (now - began), _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S))
 
 
 def until_won(race: Callable[[], Seen]) -> Seen:
