@@ -33,9 +33,8 @@ class _Spawned(pexpect.spawn):  # type: ignore[type-arg]  # no class at run time
         # In a new session, the terminal that is opened first is the one that controls it.
         opened = (os.POSIX_SPAWN_OPEN, 0, os.ttyname(theirs), os.O_RDWR, 0)
         copies = [(os.POSIX_SPAWN_DUP2, 0, number) for number in (1, 2)]
-        pid = os.posix_spawnp(
-            "env", ["env", "-C", cwd, *args], env, file_actions=[opened, *copies], setsid=True
-        )
+        words, actions = ["env", "-C", cwd, *args], [opened, *copies]
+        pid = os.posix_spawn("/usr/bin/env", words, env, file_actions=actions, setsid=True)
         os.close(theirs)
         return PtyProcess(pid, ours)
 

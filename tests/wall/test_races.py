@@ -135,7 +135,7 @@ def make_wall(tmp_path: Path, root: Path) -> Iterator[MakeWall]:
 
 
 def rounds(sizes: Sizes) -> range:
-    return range(sizes.pick(test=12, check=800, soak=2_000))
+    return range(sizes.pick(test=6, check=800, soak=2_000))
 
 
 def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(

@@ -21,7 +21,8 @@ from rootsd.wall.git.session_baseline import SessionBaseline
 from rootsd.wall.session.unreviewed import find_unreviewed
 from support.fake_daemon import FakeDaemon
 from support.repositories import git
-from support.terminal import HANG_GUARD, Shell
+from support.terminal import Shell
+from support.terminal_programs import on_terminal
 
 HOSTILE = ".vscode/$(touch pwned)\x1b[2J\nx"
 
@@ -136,11 +137,8 @@ def test_a_person_reviews_starts_or_does_not(
     sessions: Sessions, keys: str, status: int, is_reviewed: bool
 ) -> None:
     sessions.change(sessions.api, ".envrc")
-    child = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "review", "--before", "claude"], cwd=str(sessions.api),
-        env={**os.environ, "TERM": "xterm"}, encoding="utf-8", timeout=HANG_GUARD,
-        dimensions=(40, 200),
-    )  # fmt: skip
+    words = (sys.executable, "-m", "rootsd", "review", "--before", "claude")
+    child = on_terminal(words, sessions.api)
     with closing(child):
         child.expect_exact("claude changed .envrc behind the wall. Start claude outside?")
         for key in keys:

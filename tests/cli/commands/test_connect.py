@@ -18,7 +18,8 @@ from rootsd.core.errors import Exit
 from rootsd.sync.entries import OwnEntries
 from rootsd.sync.record import SyncedClient, SyncRecord
 from support.client_home import ROOTSD
-from support.terminal import HANG_GUARD, Shell
+from support.terminal import Shell
+from support.terminal_programs import on_terminal
 
 GEMINI = '{\n  "theme": "dark", // mine\n  "mcpServers": {}\n}\n'
 SERVER = '{"mcpServers": {"files": {"command": "%s", "args": ["x"]}, "web": {"url": "http://x"}}}'
@@ -198,10 +199,7 @@ def test_without_any_client_connect_fails(clients: Path, shell: Shell) -> None:
 def test_a_person_is_asked_about_each_client_and_apart_about_its_tools(
     clients: Path, keys: str, trusted: bool
 ) -> None:
-    child = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "connect"], timeout=HANG_GUARD,
-        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
-    )  # fmt: skip
+    child = on_terminal((sys.executable, "-m", "rootsd", "connect"), Path.cwd())
     for question, key in zip(
         (r"Connect Gemini.*\[Y/n\] ", r"May Gemini.*\[y/N\] "), keys, strict=True
     ):

@@ -13,7 +13,8 @@ import pytest
 from rootsd import __version__
 from rootsd.processes.command_path import NoStableCommand
 from support.fake_daemon import FakeDaemon, a_decision, a_scan, a_status, an_item
-from support.terminal import HANG_GUARD, Shell
+from support.terminal import Shell
+from support.terminal_programs import on_terminal
 
 
 @pytest.fixture
@@ -137,10 +138,7 @@ def test_a_named_parent_is_taken_without_a_question(
 def test_a_person_is_asked_about_each_step_and_about_the_project_here(
     running: FakeDaemon, home: Path, rootsd_dir: Path, keys: str, decided: bool
 ) -> None:
-    child = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "init"], timeout=HANG_GUARD,
-        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
-    )  # fmt: skip
+    child = on_terminal((sys.executable, "-m", "rootsd", "init"), Path.cwd())
     for question, key in zip(("Watch", "Complete", "Add rcd", "Publish"), keys, strict=True):
         child.expect(rf"{question}.*\[[Yy]/[nN]\] ")
         child.send(key)
@@ -168,10 +166,7 @@ def test_a_repository_in_no_watched_folder_is_added_only_if_it_is_published(
         "revision": 1, "path": str(here), "published": False, "items": [], "voices": [],
         "obstacles": [], "warnings": [],
     }  # fmt: skip
-    child = pexpect.spawn(
-        sys.executable, ["-m", "rootsd", "init"], timeout=HANG_GUARD,
-        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
-    )  # fmt: skip
+    child = on_terminal((sys.executable, "-m", "rootsd", "init"), Path.cwd())
     child.expect("No folder is watched yet")
     for question in ("Complete", "Add rcd"):
         child.expect(rf"{question}.*\] ")
