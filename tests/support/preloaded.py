@@ -387,6 +387,7 @@ def _main() -> int:
     """Load modules, and serve. In a fork, run `rootsd` or a text."""
     exec(sys.argv[2])  # noqa: S102 - what our own process wants to be loaded
     gc.freeze()
+    run_path(str(Path(__file__).with_name("huge_pages.py")))["gather"]()
     work = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
     if work is None:
         return 0
