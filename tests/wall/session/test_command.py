@@ -16,6 +16,7 @@ from psutil import STATUS_STOPPED, Process
 import rootsd
 from rootsd.core.access import Access
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.wall.session.front import NOT_EXECUTABLE
 from rootsd.wall.session.kept_names import kept_names
 from support import preloaded
 from support.polling import until
@@ -136,7 +137,18 @@ def test_a_program_gets_its_folder_and_its_status_comes_back(
 def test_the_exit_statuses_are_those_of_a_shell(
     home: Path, words: tuple[str, ...], status: int, flags: tuple[str, ...]
 ) -> None:
-    assert confine(*flags, "--", *words, cwd=home).returncode == status
+    done = confine(*flags, "--", *words, cwd=home)
+    assert done.returncode == status
+    says_why = "rootsd confine: /etc/hostname cannot be started: " in done.stderr
+    assert says_why is (status == NOT_EXECUTABLE)
+
+
+@pytest.mark.parametrize("option", ["--read", "--write", "--keep"])
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_the_wall_cannot_show_everything(home: Path, option: str, flags: tuple[str, ...]) -> None:
+    done = confine(*flags, option, "/", "--", "true", cwd=home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{option}: / holds everything" in done.stderr
 
 
 def test_the_view_is_printed_with_reasons(root: ConfinedRoot, home: Path, tmp_path: Path) -> None:

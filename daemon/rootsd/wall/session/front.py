@@ -127,16 +127,16 @@ def _run_program(wall: BuiltWall, agent: PlannedAgent | None) -> int:
         status = NOT_EXECUTABLE
         try:
             wall.kind.engine.enter(warden, cell)
-            os.dup2(failing, 3)
+            failing = os.dup2(failing, 3)
             close_from(4)
             fcntl.fcntl(3, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
             _execute(wall, agent)
         except FileNotFoundError:
             status = NOT_FOUND
-            os.write(3, _MISSING)
+            os.write(failing, _MISSING)
         except BaseException as error:  # noqa: BLE001 - this process must never return
             with suppress(OSError):
-                os.write(failing, _reason(error).encode())
+                os.write(failing, _reason(wall.options.words[0], error).encode())
         finally:
             os._exit(status)
     os.close(failing)
@@ -201,10 +201,10 @@ def _revoked(lost: Sequence[bytes]) -> str:
     return f"the program was ended, since it may no longer reach {shown}; start it again"
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError):
-        return f"the program cannot be started: {error.strerror}; try: rootsd doctor"
-    return f"the program cannot be started: {error!r}; try: rootsd doctor"
+def _reason(program: str, error: BaseException) -> str:
+    shown = safe_label(os.fsencode(program), limit=None)
+    why = error.strerror if isinstance(error, OSError) else repr(error)
+    return f"{shown} cannot be started: {why}; try: ls -l {shown}"
 
 
 def _introduce(wall: BuiltWall) -> None:

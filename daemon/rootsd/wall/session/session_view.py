@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import rootsd
 from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import (
     SHOWN_FROM_OUTSIDE,
     ConfinedRoot,
@@ -306,7 +307,12 @@ def _named(paths: Iterable[str | bytes], kind: ViewEntryKind, reason: str) -> It
     """Yield the entries for paths that a person names. Raises RootsdError if one is missing."""
     for path in _real_paths(paths):
         if not os.path.exists(path):
-            raise RootsdError(f"{reason}: {os.fsdecode(path)} does not exist", "ls -ld PATH")
+            shown = safe_label(path, limit=None)
+            above = safe_label(os.path.dirname(path), limit=None)
+            raise RootsdError(f"{reason}: {shown} does not exist", f"ls {above}")
+        if path == b"/":
+            why = f"{reason}: / holds everything, even your keys"
+            raise RootsdError(why, "rootsd confine --help")
         yield ViewEntry(path, kind, reason)
 
 
