@@ -34,6 +34,7 @@ REGISTRY_HOSTS = tuple(
         ("deb.debian", "org"),
     )
 )
+GAP = re.compile(r"(?<![-\w{.])[A-Z]{3,}\b")  # such as REF
 SLEEPS = ("sleep", "sleep_until", "sleep_forever")
 
 
@@ -116,6 +117,13 @@ def _long_functions(nodes: Nodes) -> list[str]:
     ]
 
 
+def _remedies_to_fill_in(nodes: Nodes) -> list[str]:
+    """Return the commands, among the arguments of calls after the first, that have a gap."""
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    others = (ast.unparse(each).strip("f'\"") for call in calls for each in call.args[1:])
+    return [each for each in others if each.startswith("rootsd ") and GAP.search(each)]
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What the tests below ask about a file. To parse all files takes seconds, so it is once."""
@@ -126,6 +134,7 @@ class Contents:
     public_classes: list[str]
     private_imports: list[str]
     sdk_internals: list[str]
+    remedies_to_fill_in: list[str]
 
 
 @cache
@@ -134,6 +143,7 @@ def _contents(path: Path) -> Contents:
     module = ast.parse(text, filename=os.fspath(path))
     nodes = [*_statements(module)]
     may_sleep = any(name in text for name in SLEEPS)
+    may_have_gaps = any(GAP.search(line) for line in text.splitlines() if "rootsd " in line)
     return Contents(
         _long_functions(nodes),
         _sleeping_lines([*ast.walk(module)]) if may_sleep else [],
@@ -141,6 +151,7 @@ def _contents(path: Path) -> Contents:
         [*_public_classes(nodes)],
         _private_imports(nodes),
         _sdk_internals(nodes),
+        _remedies_to_fill_in([*ast.walk(module)]) if may_have_gaps else [],
     )
 
 
@@ -153,6 +164,16 @@ def test_files_have_short_functions_no_sleep_and_a_docstring() -> None:
         if not contents.has_docstring and not path.is_relative_to(TESTS):
             found.append(f"{path}: no docstring")
     assert found == []
+
+
+def test_the_command_of_an_error_needs_nothing_filled_in() -> None:
+    found = {path.name: _contents(path).remedies_to_fill_in for path in PACKAGE.rglob("*.py")}
+    assert {name: remedies for name, remedies in found.items() if remedies} == {}
+
+
+def test_a_command_with_a_gap_is_found() -> None:
+    nodes = _nodes('Refused(f"{a} B", f"rootsd show {A}")\nRefused("", "rootsd approve REF")')
+    assert _remedies_to_fill_in(nodes) == ["rootsd approve REF"]
 
 
 def test_a_long_function_is_found() -> None:

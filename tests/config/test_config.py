@@ -308,7 +308,9 @@ def test_a_hostile_configuration_is_an_error_of_the_configuration(text: str) -> 
 
 
 @pytest.mark.needs("root")
-def test_a_configuration_in_another_users_folder_is_refused(tmp_path: Path) -> None:
+def test_a_configuration_in_another_users_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "config"
     folder.mkdir(mode=0o700)
     file = folder / "config.toml"
@@ -318,6 +320,10 @@ def test_a_configuration_in_another_users_folder_is_refused(tmp_path: Path) -> N
     with pytest.raises(BadConfig, match="belongs to user 4711, not to you") as caught:
         read_config(bytes(file))
     assert caught.value.remedy == f"sudo chown -R {os.geteuid()} {folder}"
+    monkeypatch.setenv("SUDO_UID", "4711")  # root must not take the folder from them
+    with pytest.raises(BadConfig) as caught:
+        read_config(bytes(file))
+    assert caught.value.remedy == "the same command without sudo"
 
 
 def test_a_configuration_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:

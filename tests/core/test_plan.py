@@ -148,7 +148,7 @@ def test_a_name_frozen_in_the_same_batch_is_taken_and_an_abandoned_one_is_free()
     assert freed.roots[b"/srv/b"].name == "main"
     with pytest.raises(NameTaken, match=f"'?main'? belongs to {text_of(API)}") as refused:
         plan(catalog, [approve(b"/srv/b", 2, "main")], NOW)
-    assert refused.value.remedy == "rootsd approve REF --as NAME"
+    assert refused.value.remedy == f"rootsd show {text_of(API)}"
 
 
 def test_ids_are_permanent_and_a_returning_project_keeps_its_id() -> None:

@@ -106,8 +106,8 @@ def test_an_undo_step_has_the_event_before_and_the_last_one() -> None:
         ([[APPROVED], [LAPSED]], 1, "replaced by 2", "rootsd log"),
         ([[APPROVED], [DENIED], [UNDONE]], 2, "undone already, by 3", "rootsd log"),
         ([[APPROVED], [DENIED], [UNDONE]], 3, "cannot be undone", "rootsd log"),
-        ([[APPROVED], [LAPSED]], 2, "not decided by a person", "rootsd approve REF"),
-        ([[GRANTED]], 1, "not decided by a person", "rootsd approve REF"),
+        ([[APPROVED], [LAPSED]], 2, "not decided by a person", "rootsd why /home/ann/src/p1"),
+        ([[GRANTED]], 1, "not decided by a person", "rootsd why /home/ann/src/p2"),
         ([[AuditNote(ChangeVerb.REFUSED, "x", PERSON)]], 1, "changed nothing", "rootsd log"),
     ],
 )

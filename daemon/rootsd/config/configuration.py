@@ -110,9 +110,11 @@ def ensure_own_folder(file: bytes) -> None:
     except OSError:
         return  # the caller opens the file next and reports the error
     if found.st_uid not in (os.geteuid(), _ADMINISTRATOR):
+        chown = f"sudo chown -R {os.geteuid()} {_shown(folder)}"
+        is_sudo = os.environ.get("SUDO_UID") == str(found.st_uid)
         raise BadConfig(
             f"{_shown(folder)} belongs to user {found.st_uid}, not to you",
-            f"sudo chown -R {os.geteuid()} {_shown(folder)}",
+            "the same command without sudo" if is_sudo else chown,
         )
     if found.st_mode & stat.S_IWOTH:
         raise BadConfig(

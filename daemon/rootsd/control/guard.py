@@ -122,7 +122,7 @@ class CommandGuard:
         if not (program.startswith("/") or is_module) or not program.isprintable():
             raise BadRequest(
                 f"{safe_label(program)} is neither a path nor python -m NAME",
-                "rootsd guard allow PATH",
+                f"command -v {safe_label(program)}",
             )
         as_script = Process(
             0, 0, 0, b"python3", (b"python3", os.fsencode(name if is_module else program))
@@ -135,7 +135,7 @@ class CommandGuard:
         if not is_module and is_interpreter(program):
             raise BadRequest(
                 f"{safe_label(name)} runs any script: name the script instead",
-                "rootsd guard allow SCRIPT",
+                "rootsd guard allow --help",
             )
 
     async def record_connection(self) -> None:

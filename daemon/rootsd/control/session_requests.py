@@ -67,7 +67,7 @@ class SessionRequests(Struct, frozen=True):
             elif request.session is not None or request.span is ApprovalScope.SESSION:
                 which = f"session {request.session}" if request.session else "session"
                 raise NoRequestingSession(
-                    f"no running {which} asks for {shown}", "rootsd approve REF"
+                    f"no running {which} asks for {shown}", f"rootsd approve {shown}"
                 )
         return found
 

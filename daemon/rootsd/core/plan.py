@@ -363,7 +363,7 @@ class _PlanBuilder:
         if holder not in (None, path):
             where = safe_label(holder or b"", limit=None)
             raise NameTaken(
-                f"the name {safe_label(name)} belongs to {where}", "rootsd approve REF --as NAME"
+                f"the name {safe_label(name)} belongs to {where}", f"rootsd show {where}"
             )
 
     def _holder(self, name: str) -> bytes | None:

@@ -429,7 +429,7 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
         _check_approvable(project, decision.identity)
         if decision.expires is not None and decision.expires.at <= now:
             raise CannotUndo(
-                f"the approval of {shown} would have expired by now", "rootsd approve REF"
+                f"the approval of {shown} would have expired by now", f"rootsd approve {shown}"
             )
     restored = replace(project, ruling=replace(order.ruling, grants=()))
     is_gone = project.observed.presence is Presence.MISSING

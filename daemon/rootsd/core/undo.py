@@ -17,6 +17,7 @@ from msgspec import Struct
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import EventSubject, HistoryEvent
+from rootsd.core.labels import safe_label
 from rootsd.core.lasting_changes import LASTING, describe_lasting, is_lasting
 
 _NOT_ORDERS = (
@@ -153,7 +154,7 @@ def _check_is_order(target: HistoryEvent) -> None:
     if not _is_order(target):
         raise CannotUndo(
             f"{target.seq} in the log ({target.verb.value}) was not decided by a person",
-            "rootsd approve REF",
+            f"rootsd why {safe_label(target.subject.key, limit=None)}",
         )
 
 

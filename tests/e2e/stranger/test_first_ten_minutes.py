@@ -187,7 +187,7 @@ def test_connect_asks_about_the_client_that_is_there(stranger: Stranger) -> None
     told = stranger.succeeds(
         "rootsd connect", ("Connect Gemini CLI", "y"), ("May Gemini CLI", "n")
     )
-    assert "To take this back: rootsd disconnect CLIENT" in told.text
+    assert "To take this back: rootsd disconnect gemini" in told.text
     settings = json.loads((stranger.home / ".gemini" / "settings.json").read_text())
     assert settings["mcpServers"]["rootsd"] == {
         "command": f"{HOME}/.local/bin/rootsd", "args": ["bridge"],

@@ -166,7 +166,7 @@ def test_in_a_deleted_folder_the_client_gets_the_reason(tmp_path: Path) -> None:
         assert answer["id"] == "b"
         assert "the working directory is gone" in answer["error"]["message"]
         assert client.process.wait(HANG_GUARD_S) == 2
-        assert b"try: rootsd run --only NAME" in client.complaints()
+        assert b"try: cd" in client.complaints()
 
 
 def test_a_proxy_that_cannot_start_does_not_wait_for_ever() -> None:

@@ -78,7 +78,7 @@ def default_tag(typed: str) -> str:
     name = os.path.basename(typed).removesuffix(SUFFIX)
     tag = _NOT_IN_A_TAG.sub("-", name).strip("-.")
     if not tag:
-        raise BadWorkspace("the name of the file makes no tag", f"rootsd add {typed} --tag TAG")
+        raise BadWorkspace("the name of the file makes no tag", f"rootsd add {typed} --tag work")
     return tag
 
 

@@ -552,8 +552,8 @@ def print_report(invocation: Invocation, report: ConnectReport, *, dry_run: bool
         count = sum(item["result"] == WiringResult.WOULD_CHANGE for item in report.items)
         output.message(f"{pluralize(count, 'client')} would change.")
         output.message(DRY_RUN_NOTICE)
-    elif any(item["result"] == WiringResult.CONNECTED for item in report.items):
-        output.message("To take this back: rootsd disconnect CLIENT")
+    elif new := [i["client"] for i in report.items if i["result"] == WiringResult.CONNECTED]:
+        output.message(f"To take this back: rootsd disconnect {' '.join(new)}")
     return Exit.FAILED if report.is_refused else Exit.OK
 
 

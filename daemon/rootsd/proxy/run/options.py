@@ -236,7 +236,7 @@ def scope_of(options: RunOptions) -> RequestedScope:
         if options.part is ScopeFlag.WORKSPACE or not (options.only or options.part):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
-        raise RunUsageError("the working directory is gone", "rootsd run --only NAME") from error
+        raise RunUsageError("the working directory is gone", "cd") from error
     except ValueError as error:
         raise RunUsageError(str(error)) from error
     return scope
