@@ -44,7 +44,7 @@ class WrongUsage(RootsdError):
 
 def explained(error: click.ClickException, verb: str) -> WrongUsage:
     """Return an error of click in our words. `verb` is the one that was understood."""
-    return _option_before_verb(error) or _explained(error, verb)
+    return _option_before_verb(error) or _option_for_argument(error) or _explained(error, verb)
 
 
 def _explained(error: click.ClickException, verb: str) -> WrongUsage:
@@ -56,6 +56,8 @@ def _explained(error: click.ClickException, verb: str) -> WrongUsage:
             typed = error.command_name
             choices = _meant_commands(typed, context)
             text = f"there is no command {command} {typed}".replace("  ", " ")
+        case click.exceptions.NoArgsIsHelpError(ctx=click.Context(command=click.Group() as group)):
+            text = f"name what to do: {any_of(group.list_commands(error.ctx))}"
         case click.NoSuchOption():
             typed = error.option_name
             choices = nearest_options(typed, _options_of(context))
@@ -65,18 +67,7 @@ def _explained(error: click.ClickException, verb: str) -> WrongUsage:
             if isinstance(param.type, click.Choice):
                 text += f": use {any_of(map(str, param.type.choices))}"
         case click.BadParameter(param=click.Parameter() as param):
-            wrong = _WRONG_CHOICE.fullmatch(error.message)
-            known = list(map(str, getattr(param.type, "choices", ())))
-            if isinstance(param.type, click.types.IntParamType):
-                text = f"{_name_of(param)} has to be a whole number"
-            elif wrong is None:
-                text = f"{_name_of(param)}: {error.message.removesuffix('.')}"
-            else:
-                typed = literal_eval(wrong[1])
-                begun = [each for each in known if typed and each.startswith(typed)]
-                choices = begun if len(begun) == 1 else nearest(typed, known)
-                text = f"{_name_of(param)} cannot be {typed}"
-                text += "" if choices else f": use {any_of(known)}"
+            text, typed, choices = _about_value(param, error.message)
         case _ if found := _TOO_MUCH.fullmatch(error.message):
             text = f"{command} does not take {found[1]}"
         case _ if found := _NO_VALUE.fullmatch(error.message):
@@ -116,6 +107,51 @@ def _option_before_verb(error: click.ClickException) -> WrongUsage | None:
             line = [*words[:before], *words[at:end], *words[before:at], *words[end:]]
             return WrongUsage(f"{option} comes after {verb}", shlex.join(["rootsd", *line]))
     return unknown
+
+
+def _about_value(param: click.Parameter, message: str) -> tuple[str, str, list[str]]:
+    """Return what is wrong with a value, the value if it is no choice, and what was meant."""
+    name, kind = _name_of(param), param.type
+    wrong = _WRONG_CHOICE.fullmatch(message)
+    known = list(map(str, getattr(kind, "choices", ())))
+    if isinstance(kind, click.types.IntParamType):
+        return f"{name} has to be a whole number{_range_of(kind)}", "", []
+    if wrong is None:
+        return f"{name}: {message.removesuffix('.')}", "", []
+    typed = literal_eval(wrong[1])
+    begun = [each for each in known if typed and each.startswith(typed)]
+    choices = begun if len(begun) == 1 else nearest(typed, known)
+    return (
+        f"{name} cannot be {typed}" + ("" if choices else f": use {any_of(known)}"),
+        typed,
+        choices,
+    )
+
+
+def _option_for_argument(error: click.ClickException) -> WrongUsage | None:
+    """Return the error for `--deny` where `deny` is the first argument. For another, None."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    option, context = error.option_name, error.ctx
+    word, words = option.removeprefix("--"), list(context.find_root().obj.words)
+    first = next(
+        (each for each in context.command.params if isinstance(each, click.Argument)), None
+    )
+    if option not in words or word not in getattr(first and first.type, "choices", ()):
+        return None
+    words.remove(option)
+    at = len(context.command_path.split()) - 1
+    verb = " ".join(words[:at])
+    line = shlex.join(["rootsd", *words[:at], word, *words[at:]])
+    return WrongUsage(f"{verb} has no option {option}; it is an argument", line)
+
+
+def _range_of(kind: click.types.IntParamType) -> str:
+    """Return ` from 1 to 64`, ` of at least 1`, or nothing."""
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    if low is None or high is None:
+        return "" if low is None else f", {low} or more"
+    return f" from {low} to {high}"
 
 
 def _meant_commands(typed: str, context: click.Context | None) -> list[str]:
