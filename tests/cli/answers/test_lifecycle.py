@@ -14,6 +14,7 @@ from rootsd.cli.answers import lifecycle
 from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.render import Flags
 from rootsd.core.errors import Busy, ErrorCode
+from rootsd.places.base_folders import default_folder
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
 from rootsd.service.start_record import StartPlan
@@ -240,4 +241,14 @@ def test_changed_folders_are_used_and_reported_after_a_stop(
     monkeypatch.delenv("XDG_STATE_HOME")
     lifecycle.ensure_running(invocation)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
-    assert "XDG_STATE_HOME is /elsewhere, as at the last start." in capsys.readouterr().err
+    told = " ".join(capsys.readouterr().err.split())
+    assert "XDG_STATE_HOME is /elsewhere, as at the last start." in told
+    usual = default_folder("XDG_STATE_HOME")
+    assert f"rootsd down && XDG_STATE_HOME={usual} rootsd up" in told
+    start_record.mark_stopped()
+    monkeypatch.setenv("XDG_STATE_HOME", usual)
+    lifecycle.ensure_running(invocation)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    capsys.readouterr()
+    lifecycle.ensure_running(invocation)
+    assert "at the last start" not in capsys.readouterr().err

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -19,6 +20,7 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.link import rpc
+from rootsd.places.base_folders import default_folder
 from rootsd.service import detect, launcher, start_record
 from rootsd.wire.daemon import AnnounceRequest, ReloadRequest, StatusQuery, StopRequest
 
@@ -121,9 +123,12 @@ def _report_changed_places(invocation: Invocation) -> None:
         start_record.ensure_same_places()
         invocation.output.warn([f"{changes}; the daemon now uses the folders of this shell"])
     for name, value in start_record.recorded_places().items():
-        if not os.environ.get(name):
+        usual = default_folder(name)
+        if not os.environ.get(name) and value != usual:
             shown = safe_label(value, limit=None)
+            back = f"rootsd down && {name}={shlex.quote(usual)} rootsd up"
             invocation.output.message(f"{name} is {shown}, as at the last start.")
+            invocation.output.message(f"To use the usual folder again: {back}")
 
 
 def _keep_running_daemon(invocation: Invocation) -> bool:
