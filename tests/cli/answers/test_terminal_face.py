@@ -277,6 +277,7 @@ def test_one_key_confirms_only_the_listed_worktrees(
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
     assert "  /src/fix  (worktree of /src/api)\n" in said
+    assert "p  publish the projects without these worktrees\n" in said
     assert "Worktree /src/copy stays pending: it contains another project" in said
     assert person.questions == ["Publish p0 and 1 worktree? [y,p,n] "]
 

@@ -249,14 +249,20 @@ class TerminalFace(Struct, frozen=True):
         `n`.
         """
         keys = ",".join(effects)
+        if not effects.keys() <= {"y", "n"}:  # nobody can guess what the others do
+            _explain(effects)
         while True:
             pressed = self.keyboard.press(f"{question} [{keys}] ")
             if pressed == "q" and "q" not in effects:
                 return "n"
             if pressed in keys.split(","):
                 return pressed
-            for key, effect in effects.items():
-                _write(f"{key}  {effect}")
+            _explain(effects)
+
+
+def _explain(effects: Mapping[str, str]) -> None:
+    for key, effect in effects.items():
+        _write(f"{key}  {effect}")
 
 
 def _finished(work: Coroutine[object, None, Result]) -> Result:
