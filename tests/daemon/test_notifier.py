@@ -227,7 +227,7 @@ async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None
             await anyio.wait_all_tasks_blocked()
         lines = [line for each in scene.screen.shown for line in each.lines]
         assert lines[0] == (
-            "changed by claude and run outside: web/\\u{1b}[2J/.husky, web/.envrc0;"
+            "claude changed files that tools outside run: web/\\u{1b}[2J/.husky, web/.envrc0;"
             " rootsd review --changed"
         )
         assert len(lines) == 3
@@ -236,9 +236,10 @@ async def test_changed_files_are_shown_at_once_and_later_ones_together() -> None
         await scene.screen.until(5)
     last = {each.lines[0] for each in scene.screen.shown[3:]}
     assert last == {
-        "changed by claude and run outside: web/\\u{1b}[2J/.husky, web/.envrc3, web/.envrc4;"
+        "claude changed files that tools outside run: web/\\u{1b}[2J/.husky, web/.envrc3,"
+        " web/.envrc4; rootsd review --changed",
+        "codex changed files that tools outside run: 0, 1, 2, 3 and 5 more;"
         " rootsd review --changed",
-        "changed by codex and run outside: 0, 1, 2, 3 and 5 more; rootsd review --changed",
     }
 
 

@@ -277,7 +277,7 @@ def test_a_killed_session_is_reported(world: World) -> None:
     (report,) = read_reports(world.walls)
     assert world.changed([report]) == {".envrc": (b"one\n", b"one\nevil\n")}
     (sentence,) = report.sentences()
-    assert sentence.startswith("changed while agent ran, or since it was killed")
+    assert " were changed while agent ran, or since it was killed: " in sentence
 
 
 def test_status_tells_of_a_change_until_a_person_has_seen_it(
@@ -289,7 +289,7 @@ def test_status_tells_of_a_change_until_a_person_has_seen_it(
     left_behind(world.walls).mark_seen()
     (sentence,) = left_behind(world.walls).sentences
     assert sentence == (
-        f"changed by agent and run outside: {world.main}/.envrc; rootsd review --changed"
+        f"agent changed files that tools outside run: {world.main}/.envrc; rootsd review --changed"
     )
     monkeypatch.setenv("ROOTSD_DIR", str(world.state.parent))
     show_changed(Invocation(), is_look=False)
@@ -590,7 +590,7 @@ def test_another_session_cannot_make_a_report_go_away(world: World) -> None:
     run(wall, world.main, "echo evil >> .envrc")
     world.end(wall)
     assert [each.partition(";")[0] for each in left_behind(world.walls).sentences] == [
-        f"changed by agent and run outside: {world.main}/.envrc"
+        f"agent changed files that tools outside run: {world.main}/.envrc"
     ]
     git("checkout", ".envrc", cwd=world.main)
     left_behind(world.walls).mark_seen()  # control: no session runs

@@ -242,7 +242,7 @@ def _of_changes(program: str, names: Sequence[str]) -> DesktopNotification:
         line = f"changed since you approved: {shown}; rootsd review --changed"
         return DesktopNotification("Files that run by themselves have changed", (line,))
     who = safe_label(program, _NAME_LIMIT)
-    line = f"changed by {who} and run outside: {shown}; rootsd review --changed"
+    line = f"{who} changed files that tools outside run: {shown}; rootsd review --changed"
     return DesktopNotification("Files that run outside have changed", (line,))
 
 

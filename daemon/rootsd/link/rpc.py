@@ -59,8 +59,8 @@ def connect_control(timeout_s: float = connect.CONNECT_TIMEOUT_S) -> socket.sock
         except (connect.NotRunning, connect.Sandboxed) as error:
             if os.environ.get(sandbox.CONFINED_VARIABLE):
                 raise connect.InsideWall(
-                    "this program is inside the wall, where nothing can be decided",
-                    "decide outside the wall, in your own terminal",
+                    "this program is inside the wall, where rootsd shows and decides nothing",
+                    "run it outside the wall, in your own terminal",
                 ) from None
             if isinstance(error, connect.Sandboxed):
                 raise

@@ -78,7 +78,7 @@ async def test_the_status_lists_disk_errors_and_degraded_parts() -> None:
 
 async def test_what_a_session_left_behind_is_no_trouble_of_rootsd() -> None:
     control = ControlHarness(approved(1))
-    control.daemon.left = ["changed by claude and run outside: /src/p1/.mcp.json"]
+    control.daemon.left = ["claude changed files that tools outside run: /src/p1/.mcp.json"]
     status = await control.ask(StatusQuery())
     assert (status["left_behind"], status["degraded"]) == (control.daemon.left, [])
 

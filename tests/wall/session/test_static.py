@@ -140,7 +140,7 @@ def test_inside_rootsd_says_why_it_cannot_reach_the_daemon(root: ConfinedRoot, h
     package = Path(rootsd_package.__file__).parent.parent  # a checkout is not in the view
     inside = ("confine", "--static", "--read", str(package), "--", sys.executable, "-m", "rootsd")
     approve = rootsd(*inside, "approve", "x", cwd=home)
-    assert "decide outside the wall" in approve.stderr
+    assert "run it outside the wall" in approve.stderr
     assert approve.returncode == Exit.REFUSED
     check = rootsd(*inside, "check", "/x", cwd=home)
     assert "a sandbox forbids this program to use the sockets of rootsd" in check.stderr

@@ -101,10 +101,12 @@ class LeftBehindReport(NamedTuple):
         """Yield one sentence about the files that tools run, or none."""
         if findings:
             others = tuple(dict.fromkeys(name for each in findings for name in each.others))
-            who = f"changed by {makers_of(self.program, others)}"
+            makers = makers_of(self.program, others) + ("," if others else "")
+            what = f"{makers} changed files that tools outside run"
             if self.end is SessionEnd.KILLED:
-                who = f"changed while {self.program} ran, or since it was killed,"
-            yield f"{who} and run outside: {_paths_of(findings)}; rootsd review --changed"
+                since = f"while {self.program} ran, or since it was killed"
+                what = f"files that tools outside run were changed {since}"
+            yield f"{what}: {_paths_of(findings)}; rootsd review --changed"
 
     def _unread(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield one sentence about the files that tools run and that were not read, or none."""
