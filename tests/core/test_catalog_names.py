@@ -93,6 +93,24 @@ def test_a_newcomer_would_take_over_a_name_that_is_forgotten() -> None:
         assert _named(plan(catalog, [seen(second)], NOON).catalog).kept_keys == {name: second}
 
 
+# Labels that grow when they are folded, so that their keys are longer than a label.
+growing = st.builds(str.__mul__, st.sampled_from(("ß", "ﬁ", "™", "ss", "a")), st.integers(1, 70))
+grown_paths = st.lists(growing, min_size=1, max_size=4).map(lambda some: "/" + "/".join(some))
+
+
+@given(st.lists(st.lists(grown_paths, min_size=1, max_size=3), max_size=4))
+def test_the_plan_takes_each_name_that_the_catalog_proposes(scans: list[list[str]]) -> None:
+    """So the end of a scan names every project, and naming ends."""
+    catalog = NOTHING_KNOWN
+    for found in scans:
+        news = [seen(where.encode(), 1) for where in found]
+        catalog = plan(catalog, news, NOON).catalog
+        proposed = catalog.proposed_names
+        catalog = _named(catalog)
+        assert not catalog.proposed_names
+        assert {where: catalog.projects[where].name for where in proposed} == proposed
+
+
 def test_namesakes_of_one_scan_get_names_of_one_form() -> None:
     catalog = _named(plan(NOTHING_KNOWN, map(seen, HOMES[:2]), NOON).catalog)
     assert catalog.kept_keys == {"w/api": HOMES[0], "acme/api": HOMES[1]}

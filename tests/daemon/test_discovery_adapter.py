@@ -416,3 +416,30 @@ async def test_names_stay_from_the_end_of_the_first_scan(home: Path) -> None:
         shutil.rmtree(home / "src" / "web")
         await surveyor.scan(None, None)
         assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api", "acme/web"}
+
+
+async def test_naming_ends_if_a_name_is_longer_when_folded(home: Path) -> None:
+    long = "straße-" + "a" * 70
+    fake_repository(home / "src" / "g" / long / "web")
+    fake_repository(home / "src" / "web")
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.first_scan()
+        fake_repository(home / "src" / long)
+        await surveyor.scan(None, None)
+        project = ledger.catalog.projects[raw(home / "src" / long)]
+        assert project.name == f"src/{long}"
+
+
+async def test_naming_ends_if_the_ledger_refuses_a_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_repository(home / "src" / "api")
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        take_in = ledger.apply_events
+
+        async def without_names(facts: Iterable[InputEvent]) -> None:
+            await take_in([each for each in facts if not isinstance(each, ProjectNamed)])
+
+        monkeypatch.setattr(ledger, "apply_events", without_names)
+        await surveyor.scan(None, None)
+        assert not ledger.catalog.kept_keys

@@ -363,7 +363,7 @@ class Catalog:
         return {project.id: project.path for project in self.projects.values()}
 
     @cached_property
-    def kept_keys(self) -> Mapping[str, bytes]:
+    def kept_keys(self) -> Mapping[names.NameKey, bytes]:
         """Return the path for the key of each name that stays; see `names.comparison_key`."""
         return {key: p.path for p in self.projects.values() if (key := _kept_key(p)) is not None}
 
@@ -519,7 +519,7 @@ def _with_unlike_names(projects: dict[bytes, Project]) -> dict[bytes, Project]:
 
     There are such names only if observed states were lost, or restored from a backup.
     """
-    taken: set[str] = set()
+    taken: set[names.NameKey] = set()
     for project in sorted(projects.values(), key=lambda p: (p.ruling.name is None, p.path)):
         key = _kept_key(project)
         if key in taken and project.ruling.name is None:
@@ -530,7 +530,7 @@ def _with_unlike_names(projects: dict[bytes, Project]) -> dict[bytes, Project]:
     return projects
 
 
-def _kept_key(project: Project) -> str | None:
+def _kept_key(project: Project) -> names.NameKey | None:
     return None if project.name is None else names.comparison_key(project.name)
 
 

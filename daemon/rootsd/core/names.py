@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import NewType
 
 from rootsd.core.labels import LABEL_LIMIT, safe_label
 from rootsd.core.paths import text_of
@@ -26,18 +27,22 @@ _ID_LENGTH = 4
 _MAX_ID_LENGTH = 39
 ID_SEPARATOR = "~"
 
+# Never fold a key again: it may be longer than a label, and would be cut.
+NameKey = NewType("NameKey", str)
 
-def comparison_key(name: str) -> str:
+
+def comparison_key(name: str) -> NameKey:
     """Return a key that is equal for all names that look the same to a reader."""
     label = safe_label(name)
     if label.isascii():
         folded = label.lower()
-        return name if folded == name else folded  # sharing the object saves memory
+        # Sharing the object saves memory.
+        return NameKey(name if folded == name else folded)
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
-    return unicodedata.normalize("NFKC", once.casefold())
+    return NameKey(unicodedata.normalize("NFKC", once.casefold()))
 
 
-def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
+def with_id(name: str, project_id: str, is_free: Callable[[NameKey], bool]) -> str:
     """Return `name` with the id of its project at the end, and a comparison key that `is_free`.
 
     A long name is cut, so that its label includes the id.
@@ -54,7 +59,7 @@ def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
 
 def propose_names(
     paths: Iterable[bytes],
-    taken: Collection[str] = (),
+    taken: Collection[NameKey] = (),
     *,
     others: Iterable[bytes] = (),
     reserved: Mapping[str, bytes] = MappingProxyType({}),
@@ -71,13 +76,13 @@ def propose_names(
       whole path is taken, the result is the last component with this id.
     """
     names: dict[bytes, str] = {}
-    keys = {comparison_key(name) for name in taken}
-    remembered: dict[str, bytes | None] = {}
+    keys = set(taken)
+    remembered: dict[NameKey, bytes | None] = {}
     for name, path in reserved.items():
         key = comparison_key(name)
         remembered[key] = path if remembered.get(key, path) == path else None
 
-    def is_free(key: str, path: bytes) -> bool:
+    def is_free(key: NameKey, path: bytes) -> bool:
         return key not in keys and remembered.get(key, path) == path
 
     clashing = {path: _parts(path) for path in paths}
@@ -113,12 +118,12 @@ def _suffix(parts: list[bytes], length: int) -> str:
 
 def _by_suffix(
     clashing: Mapping[bytes, list[bytes]], length: int, wanted: Collection[bytes]
-) -> Mapping[str, list[bytes]]:
+) -> Mapping[NameKey, list[bytes]]:
     """Return the paths, grouped by the comparison key of their last `length` components.
 
     This leaves out groups without a `wanted` path.
     """
-    groups: dict[str, list[bytes]] = defaultdict(list)
+    groups: dict[NameKey, list[bytes]] = defaultdict(list)
     for path, parts in clashing.items():
         groups[comparison_key(_suffix(parts, length))].append(path)
     return {name: group for name, group in groups.items() if any(p in wanted for p in group)}

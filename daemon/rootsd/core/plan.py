@@ -126,7 +126,7 @@ class _PlanBuilder:
         self._sharing: set[bytes] = set()
         self._new_worktrees: dict[bytes, set[bytes]] = defaultdict(set)
         self._new_ids: dict[str, bytes] = {}
-        self._new_names: dict[str, bytes] = {}
+        self._new_names: dict[names.NameKey, bytes] = {}
 
     def take(self, event: Input) -> None:
         if isinstance(event, PolicyRuleEnded):
@@ -381,7 +381,11 @@ class _PlanBuilder:
         known = self._old.proposed_names.get(path)
         if known is not None and self._holder(known) is None:
             return known
-        named = {p.name: p.path for p in self._projects.values() if p.name is not None}
+        named = {
+            names.comparison_key(p.name): p.path
+            for p in self._projects.values()
+            if p.name is not None
+        }
         unnamed = (p.path for p in self._projects.values() if p.name is None)
         proposed = names.propose_names(
             unnamed,

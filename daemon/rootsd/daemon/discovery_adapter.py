@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from pathlib import Path
@@ -100,6 +100,7 @@ class DiscoveryAdapter:
         self._status: tuple[ParentReport, ...] = ()
         self._status_changed = anyio.Event()
         self._inbox: list[Observation | ProjectNamed] = []
+        self._proposed: Mapping[bytes, str] = {}
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
@@ -147,8 +148,9 @@ class DiscoveryAdapter:
         During a first scan there is none: namesakes that one scan finds get names of one form.
         """
         if all(map(self._is_seen, self._parents)):
-            new = self._ledger.catalog.proposed_names.items()
-            self._inbox += [ProjectNamed(path, name) for path, name in new]
+            before, self._proposed = self._proposed, self._ledger.catalog.proposed_names
+            if before is not self._proposed:  # else the ledger refused them all
+                self._inbox += [ProjectNamed(*each) for each in self._proposed.items()]
         return bool(self._inbox)
 
     def _next_batch(self) -> list[Observation | ProjectNamed]:
