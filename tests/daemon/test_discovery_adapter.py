@@ -30,8 +30,8 @@ from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKin
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon import discovery_adapter
-from rootsd.daemon.daemon import freeze_scanned
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
+from rootsd.daemon.garbage import freeze_scanned
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.status import ParentReport
 from rootsd.disk.hung_mounts import HungMountDetector

@@ -7,16 +7,13 @@ configuration.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import anyio
 from anyio import to_thread
@@ -50,6 +47,7 @@ from rootsd.daemon.admission import AdmissionControl
 from rootsd.daemon.configuration import ReloadableConfig
 from rootsd.daemon.daemon_view import DaemonView
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
+from rootsd.daemon.garbage import freeze_scanned
 from rootsd.daemon.health import HealthReporter, HelperProbe, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners
 from rootsd.daemon.notifier import PendingNotifier
@@ -452,18 +450,3 @@ class Daemon:
             "clients cannot find the daemon any more; stopping, so that a new daemon can start"
         )
         self._fail()
-
-
-async def freeze_scanned(
-    scanned_beside: Callable[[AbstractSet[bytes]], Awaitable[AbstractSet[bytes]]],
-) -> NoReturn:
-    """Keep the garbage collector away from the projects of each parent, once it was scanned.
-
-    Most projects stay as they are. Without this, each full collection would search them for
-    garbage: with 20,000, that takes 60 ms, in which nobody gets an answer.
-    """
-    known: AbstractSet[bytes] = frozenset()  # a later scan of a parent freezes nothing
-    while True:
-        known |= await scanned_beside(known)
-        gc.collect()
-        gc.freeze()

@@ -17,6 +17,7 @@ from rootsd.config.policy_file import POLICY_FILE
 from rootsd.core.paths import RefusedPlaces
 from rootsd.daemon.configuration import ReloadableConfig
 from rootsd.daemon.daemon import Daemon, DaemonSettings
+from rootsd.daemon.garbage import collect_rarely
 from rootsd.daemon.listeners import RunFolderClaim, fallback_folders
 from rootsd.daemon.malloc import limit_malloc
 from rootsd.daemon.policy import ReloadablePolicy
@@ -45,6 +46,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     """
     configure_logging()
     limit_malloc()
+    collect_rarely()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     run_folder = runtime_dir.find_runtime_dir()
     record = LockRecord(
