@@ -165,6 +165,8 @@ def _starts(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, st
     with RootsPublisher(tmp_path / "rootsd") as publisher:
         rows += _wholes(home, rounds)
         rows += _parts(home, rounds, "no root")
+        publisher.publish(*_roots(tmp_path / "protected", _MANY_PROTECTED))
+        rows += _parts(home, rounds // 4, f"{_MANY_PROTECTED} protected roots")
         publisher.publish(*_roots(tmp_path / "plain", _MANY))
         rows += _parts(home, rounds // 10, f"{_MANY} plain roots")
     return rows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +18,8 @@ from bench.bench_memory import settle
 from bench.bench_scan import C_WALK, FD, RESCAN, SCAN, Contest, others
 from bench.bench_start import discovery
 from bench.forest import Plan, make_forest
-from bench.measuring import interleaved, memory, run_quietly, table
-from bench.running import daemon
+from bench.measuring import cpu_seconds, interleaved, memory, run_quietly, table
+from bench.running import Daemon, daemon
 from support.sizes import Sizes
 
 START = "rootsd: start to watching, all checks"
@@ -83,11 +85,17 @@ def test_cost_grows_with_the_frontier(tmp_path: Path, sizes: Sizes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DaemonCosts:
-    """The costs of a daemon with so many projects: memory in MB, and times of answers in ms."""
+    """The costs of a daemon with so many projects: memory in MB, and times of answers in ms.
+
+    `approve_cpu_ms` is the daemon's CPU for an approval while all others are pending, and
+    `beside_ls_ms` the slowest `status` of another client during an `ls`, pending and published.
+    """
 
     projects: int
     pending_mb: float
     published_mb: float
+    approve_cpu_ms: float
+    beside_ls_ms: tuple[float, float]
     answers_ms: dict[str, float]
 
 
@@ -99,6 +107,8 @@ def daemon_costs(folder: Path, repositories: int, rounds: int) -> DaemonCosts:
         pending_mb = memory(running.pid).rss_mb
         items = running.ask("projects", cwd="/", select="waiting")["items"]
         one = str(items[0]["id"])
+        approve_cpu_ms = cpu_of_an_approval(running, one, rounds)
+        pending_status_ms = slowest_status_beside_ls(running)
         running.approve_forest(forest)
         settle(running.pid)
         orders: dict[str, Callable[[], object]] = {
@@ -114,8 +124,38 @@ def daemon_costs(folder: Path, repositories: int, rounds: int) -> DaemonCosts:
                 begin = time.perf_counter()
                 order()
                 taken[name].append((time.perf_counter() - begin) * 1e3)
-        answers = {name: statistics.median(ms) for name, ms in taken.items()}
-        return DaemonCosts(len(items), pending_mb, memory(running.pid).rss_mb, answers)
+        published_mb = memory(running.pid).rss_mb
+        return DaemonCosts(
+            len(items),
+            pending_mb,
+            published_mb,
+            approve_cpu_ms,
+            (pending_status_ms, slowest_status_beside_ls(running)),
+            {name: statistics.median(ms) for name, ms in taken.items()},
+        )
+
+
+def cpu_of_an_approval(running: Daemon, one: str, rounds: int) -> float:
+    """Return the CPU milliseconds of the daemon for the approval of a project, as a median."""
+    spent = []
+    for _ in range(rounds):
+        before = cpu_seconds(running.pid)
+        running.ask("decide", verb="approve", cwd="/", refs=[one])
+        spent.append((cpu_seconds(running.pid) - before) * 1e3)
+        running.ask("undo")
+    return statistics.median(spent)
+
+
+def slowest_status_beside_ls(running: Daemon) -> float:
+    """Return the milliseconds of the slowest `status` while another client lists everything."""
+    slowest = 0.0
+    command = [sys.executable, "-m", "rootsd", "ls"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as listing:
+        while listing.poll() is None:
+            begin = time.perf_counter()
+            running.ask("status")
+            slowest = max(slowest, time.perf_counter() - begin)
+    return slowest * 1e3
 
 
 @pytest.mark.needs("linux")
@@ -135,3 +175,21 @@ def test_memory_and_answers_grow_with_the_projects(tmp_path: Path, sizes: Sizes)
             for each in costs
         ),
     )
+    few = costs[0]
+    table(
+        f"For each project beyond {few.projects:,}, and beside many projects",
+        (
+            "projects", "pending, kB", "published, kB", "approve among the pending, ms of CPU",
+            "slowest status beside ls, pending, ms", "published, ms",
+        ),
+        (
+            (
+                f"{each.projects:,}",
+                (each.pending_mb - few.pending_mb) * 1e3 / (each.projects - few.projects or 1),
+                (each.published_mb - few.published_mb) * 1e3 / (each.projects - few.projects or 1),
+                each.approve_cpu_ms,
+                *each.beside_ls_ms,
+            )
+            for each in costs
+        ),
+    )  # fmt: skip

@@ -1,5 +1,5 @@
 """The cost of `rootsd run`, compared with the same server without it: a call, many calls at once,
-a result of 5 MB, the start, and memory.
+a result of 5 MB, the start, the first call of a server that rootsd does not know, and memory.
 
 Client and servers are written by hand, so the figures include no SDK client.
 
@@ -228,4 +228,33 @@ def test_start_to_first_answer(sizes: Sizes) -> None:
         "Start to first answer of server-everything",
         ("", "median ms", "added ms"),
         [(ALONE, took[ALONE], ""), (RUN, took[RUN], took[RUN] - took[ALONE])],
+    )
+
+
+def a_first_call(words: list[str]) -> float:
+    """Milliseconds from the start to the answer to a call right after the handshake."""
+    begin = time.perf_counter()
+    with process(words) as client:
+        complete_handshake(client)
+        client.say(request("c", "tools/call", {"name": "echo", "arguments": {}}))
+        answer_to(client, "c")
+        return (time.perf_counter() - begin) * 1e3
+
+
+def test_first_call_of_an_unknown_server(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=10, check=30, soak=60)
+    servers = {"asks for roots": [*SCRIPTED], "never asks": [*SCRIPTED, "--deaf"]}
+    starts = {
+        f"{name}, {what}": (lambda it=words: a_first_call(it))
+        for what, server in servers.items()
+        for name, words in commands(server).items()
+    }
+    took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, starts).items()}
+    table(
+        "Start to the first call's answer of a server that rootsd does not know",
+        ("", "median ms", "added ms"),
+        [
+            (what, took[f"{RUN}, {what}"], took[f"{RUN}, {what}"] - took[f"{ALONE}, {what}"])
+            for what in servers
+        ],
     )
