@@ -109,13 +109,15 @@ def unread_warnings(
     projects: Collection[Project], risks: Container[bytes], reading: RiskReading
 ) -> list[str]:
     """Return a warning if some of the projects were not read, although their folders are there."""
+    if reading is RiskReading.NEVER:  # first, because counting 20,000 delays others by 6 ms
+        return []
     unread = sum(
         project.path not in risks
         and project.observed.presence is Presence.PRESENT
         and project.observed.kind is not ProjectKind.URI
         for project in projects
     )
-    if reading is RiskReading.NEVER or not unread:
+    if not unread:
         return []
     which = "the" if unread == len(projects) else f"{unread:,} of {len(projects):,}"
     how = "--risk any" if reading is RiskReading.QUICK else "--since"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.handlers import projects
+from rootsd.control.listing import unread_warnings
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.model import Presence, Project, ProjectKind, Verdict
@@ -346,3 +347,16 @@ async def test_a_waiting_listing_is_answered_when_a_new_project_is_pending() -> 
     [item] = listings[0]["items"]
     catalog = control.world.ledger.catalog
     assert catalog.ids[item["id"]] == path(3)
+
+
+def test_a_listing_without_risks_counts_no_projects_for_a_warning() -> None:
+    """Counting 20,000 takes 6 ms, in which nobody else gets an answer."""
+
+    class Uncounted(list[Project]):
+        def __iter__(self) -> Iterator[Project]:
+            raise AssertionError("counted")
+
+    many = Uncounted([project(1)])
+    assert unread_warnings(many, {}, RiskReading.NEVER) == []
+    with pytest.raises(AssertionError, match="counted"):
+        unread_warnings(many, {}, RiskReading.QUICK)
