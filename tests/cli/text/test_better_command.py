@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.cli.text import better_command
 from rootsd.cli.text.better_command import about_glob, better_commands
 from rootsd.core.errors import ErrorCode, RootsdError, UnknownProject
 
@@ -47,3 +48,13 @@ def test_a_glob_that_the_shell_replaced_is_recognized(
     refused = RootsdError("the caller may not")
     refused.code = ErrorCode.REFUSED
     assert about_glob(["show", *names], refused) is refused
+
+
+def test_words_that_are_no_files_cost_no_read_of_the_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads = list[str]()
+    monkeypatch.setattr(better_command, "glob", lambda pattern: reads.append(pattern) or [])
+    unknown = UnknownProject("no project is called 1", "rootsd ls")
+    assert about_glob(["approve", "1", "2", "3"], unknown) is unknown
+    assert reads == []

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from glob import escape, glob
+from itertools import takewhile
 
 from rootsd.core.errors import ErrorCode, RootsdError
 
@@ -39,7 +40,9 @@ def about_glob(words: Sequence[str], error: RootsdError) -> RootsdError:
     return `error` itself.
     """
     names = [word for word in words if not word.startswith("-")]
-    for first in range(len(names) - 1 if error.code in _OF_NAMES else 0):
+    # Of 20,000 words that are no files, none takes a read of the folder.
+    files = len([*takewhile(os.path.lexists, reversed(names))])
+    for first in range(len(names) - files, len(names) - 1 if error.code in _OF_NAMES else 0):
         found = names[first:]
         start = _common_start(found)
         end = _common_start([name[len(start) :][::-1] for name in found])[::-1]
