@@ -30,7 +30,10 @@ from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskReading, Selection
 
-OFFLINE_WARNING = "the daemon is not running: this is the last known state, and no client gets it"
+OFFLINE_WARNING = (
+    "the daemon is not running: this is the last known state, and no client gets it"
+    " (try: rootsd up)"
+)
 
 OfflineQuery = LogQuery | ProjectsQuery | RulesQuery
 

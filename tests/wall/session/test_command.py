@@ -159,6 +159,14 @@ def test_the_view_is_printed_with_reasons(root: ConfinedRoot, home: Path, tmp_pa
     assert all(len(row) == 3 and row[2] for row in rows)
 
 
+def test_the_view_does_not_refer_to_itself(home: Path) -> None:
+    (home / ".npmrc").write_text("//registry.example.org/:_authToken=secret\n")
+    assert "(--show lists them)" in confine("--", "true", cwd=home).stderr
+    shown = confine("--show", cwd=home).stderr
+    assert "a copy without the lines with secrets" in " ".join(shown.split())
+    assert "(--show lists them)" not in shown
+
+
 @pytest.mark.parametrize("flags", [(), ("--static",)])
 @pytest.mark.parametrize("name", ["opened", "opened/inner"])
 def test_a_denial_wins_over_an_option_and_the_start_says_so(

@@ -80,7 +80,8 @@ def read_file(typed: str) -> FileToGive:
             with open(f"/proc/self/fd/{file}", "rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise CannotRead(f"{shown}: {error.strerror}", remedy) from error
+        why = os.strerror(error.errno or 0)  # its text may have the path, too
+        raise CannotRead(f"{shown}: {why}", remedy) from error
     if len(content) > MAX_BYTES:
         message = f"{shown} is larger than {MAX_BYTES >> 20} MiB; copy it into a root"
         raise CannotRead(message, "rootsd ls")

@@ -189,7 +189,7 @@ def compose(
             *work.stays_open,
             *opened_devices(devices),
         ),
-        (*work.closed, *_left_out_in_short(person), *_closed_by(options, protection)),
+        (*work.closed, *_left_out_in_short(options, person), *_closed_by(options, protection)),
         push,
         left_out=tuple(each.sentence(home) for each in person.left_out),
         git_front=GitFront.ASKS if Opening.WORKTREES in options.flags else GitFront.REFUSES,
@@ -274,8 +274,9 @@ def open_parts(
             pass
 
 
-def _left_out_in_short(person: PersonView) -> Iterator[str]:
-    if count := len(person.left_out):
+def _left_out_in_short(options: ConfineOptions, person: PersonView) -> Iterator[str]:
+    count = len(person.left_out)
+    if count and Opening.SHOW not in options.flags:
         yield f"{count} of the paths that your settings name (--show lists them)"
 
 
