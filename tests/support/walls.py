@@ -8,11 +8,11 @@ starts the interpreter inside.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -63,7 +63,13 @@ from support.polling import until
 from support.preloaded import Process
 
 _CHANNEL = 3
-_LOADS = f"sys.path[:] = {sys.path!r}; import_module('support.walls')"
+# The engine loads these only once it needs them, which is in each wall.
+_ENGINE = ("cell", "disk_room", "root_news", "seccomp", "static_cell", "warden_loop")
+_LOADS = f"""
+sys.path[:] = {sys.path!r}
+for each in ("support.walls", *map("rootsd.wall.kernel.".__add__, {_ENGINE!r})):
+    import_module(each)
+"""
 
 
 def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
@@ -107,11 +113,16 @@ class Weakness(Enum):
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
-# Runs each line of standard input, and prints what came of it as JSON.
+# Runs each line of standard input, a literal, and prints what came of it as another.
 INTERPRETER = r"""
-import ctypes, errno, fcntl, json, os, signal, socket, stat, struct, subprocess, sys
+import ctypes, errno, fcntl, os, stat, struct, sys
 SPACE = globals()
 libc = ctypes.CDLL(None, use_errno=True)
+
+# Modules that few lines need: to load them takes as long as all else of the start. A line that has
+# the word gets the module before it runs, so nothing that it does can keep the module away.
+LATE = {name: name for name in ("json", "signal", "socket", "subprocess")}
+LATE |= {"connect": "socket", "take": "socket"}
 
 def call(number, *arguments):
     # A system call that is refused, or does not exist, is an OSError; any other error reached it.
@@ -248,18 +259,19 @@ def terminal_call(number):
                 raise OSError(errno.EPERM, "")
     in_child(action)
 
-print(json.dumps({"ready": os.getpid()}), flush=True)
+print({"ready": os.getpid()}, flush=True)
 for line in sys.stdin:
+    SPACE |= {name: __import__(name) for word, name in LATE.items() if word in line}
     try:
         SPACE["result"] = None
-        exec(json.loads(line), SPACE)
+        exec(eval(line), SPACE)
         result = SPACE["result"]
         answer = {"result": result if isinstance(result, (str, int, list)) else None}
     except OSError as error:
         answer = {"error": errno.errorcode.get(error.errno, str(error))}
     except BaseException as error:
         answer = {"failure": repr(error)}
-    print(json.dumps(answer), flush=True)
+    print(ascii(answer), flush=True)
 """
 
 
@@ -279,7 +291,7 @@ class Interpreter:
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
         self._use(
             subprocess.Popen(
-                [sys.executable, "-S", "-c", INTERPRETER],
+                [sys.executable, "-SP", "-c", INTERPRETER],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=env,
             )
         )  # fmt: skip
@@ -292,7 +304,7 @@ class Interpreter:
     def run(self, line: str) -> Any:  # noqa: ANN401 - whatever the line leaves in `result`
         """Run a line, and return its `result`. Raises Refused."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(line) + "\n")
+        self.process.stdin.write(f"{line!a}\n")
         self.process.stdin.flush()
         answer = self._read()
         if "error" in answer:
@@ -312,7 +324,7 @@ class Interpreter:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the interpreter has ended"
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = literal_eval(line)
         return answer
 
     def close(self) -> None:
@@ -577,7 +589,7 @@ def build(spec: Mapping[str, Any], channel: socket.socket) -> int:
             engine.enter(warden, options)
             close_from(3)
             os.environ.update(warden.variables)
-            os.execv(sys.executable, [sys.executable, "-S", "-c", INTERPRETER])  # noqa: S606
+            os.execv(sys.executable, [sys.executable, "-SP", "-c", INTERPRETER])  # noqa: S606
         finally:
             os._exit(126)
     socket.send_fds(channel, [b"%d" % warden.pid], [warden.channel.fileno()])
