@@ -27,7 +27,7 @@ import hypothesis
 import pytest
 
 from rootsd.link import hidden_process
-from support import huge_pages, preloaded, unsynced
+from support import preloaded, unsynced
 from support.leftover_processes import end_left_behind
 from support.needs import unmet
 from support.person import Person
@@ -138,7 +138,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
-        huge_pages.gather()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
