@@ -143,7 +143,7 @@ def start() -> tuple[float, float]:
 def first_question() -> float:
     """Return the seconds from the start of a review to its first question."""
     with screen("review") as terminal:
-        return terminal.wait_for(r"publish p\d+\? ") - terminal.begun
+        return terminal.wait_for(r"publish p\d+\? \[[^]]+\] ") - terminal.begun
 
 
 def empty_python() -> float:
