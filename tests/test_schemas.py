@@ -117,6 +117,10 @@ def test_the_answer_to_a_hello_fits() -> None:
         assert errors(to_json(HelloResult(start=start)), "rootsd-hello.result") == []
 
 
+def test_a_line_that_says_that_the_daemon_works_fits() -> None:
+    assert errors({"jsonrpc": "2.0", "method": "working", "params": {}}) == []
+
+
 def test_the_progress_of_a_scan_fits() -> None:
     progress = ScanProgressItem(folders=1, projects=2, parent="/src")
     assert errors({"jsonrpc": "2.0", "method": "progress", "params": progress}) == []

@@ -32,7 +32,7 @@ from rootsd.wire.hello import (
     WorkFolders,
 )
 from rootsd.wire.registry import REQUEST_TYPES
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import WORKING_METHOD, ControlRequest, EmptyResult
 from rootsd.wire.scans import ScanProgressItem
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
@@ -98,6 +98,8 @@ what stays the same in newer versions.
   give orders.
 * A connection may send several requests, one after the other. The daemon sends the notifications
   of a request before its response, except for `follow`.
+* A request that may mean many folders can take minutes. Until it answers, the daemon sends `working`
+  every 15 seconds. If a minute passes without a line, the daemon is stuck.
 
 ## An example
 
@@ -123,6 +125,7 @@ with socket.socket(socket.AF_UNIX) as control:
 """
 
 _NOTIFICATIONS = {
+    WORKING_METHOD: EmptyResult,
     "progress": ScanProgressItem,
     CHANGE_METHOD: FeedChange,
 }

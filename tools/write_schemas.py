@@ -35,6 +35,7 @@ from rootsd.wire.hello import (
 )
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.reported_roots import ReportedRoots
+from rootsd.wire.request import WORKING_METHOD, EmptyResult
 from rootsd.wire.requested_scope import RequestedScope
 from rootsd.wire.scans import ScanProgressItem
 
@@ -73,6 +74,7 @@ _REQUESTS: Mapping[str, type] = {
     MOVE_METHOD: WorkFolders,
 }
 _NOTIFICATIONS: Mapping[str, type] = {
+    WORKING_METHOD: EmptyResult,
     "progress": ScanProgressItem,
     CHANGE_METHOD: FeedChange,
     REPORTED_ROOTS_METHOD: ReportedRoots,

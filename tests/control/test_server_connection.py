@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
+import pytest
 from anyio.abc import UNIXSocketStream
 
+from rootsd.control import server
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guarded_connection import ChallengeNeeded
 from rootsd.control.routes import GuardedCommand, RequestContext, plain_command
-from rootsd.control.server import ERROR_CODE, WaitForTurn, serve_control
+from rootsd.control.server import ERROR_CODE, Admit, WaitForTurn, serve_control
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
 from rootsd.wire.daemon import StatusQuery, StopRequest
@@ -95,7 +97,9 @@ class Caller:
 
 @asynccontextmanager
 async def connected(
-    dispatcher: FakeDispatcher, turn: WaitForTurn = anyio.lowlevel.checkpoint
+    dispatcher: FakeDispatcher,
+    turn: WaitForTurn = anyio.lowlevel.checkpoint,
+    admit: Admit = admit,
 ) -> AsyncIterator[Caller]:
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
@@ -206,6 +210,60 @@ async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> 
         assert first["params"]["folders"] == 2
         dispatcher.may_finish.set()
         assert (await caller.next())["result"] == {"revision": 7}
+
+
+class SlowDispatcher(FakeDispatcher):
+    """Answers only when it may finish, without progress."""
+
+    async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
+        await self.may_finish.wait()
+        return {"revision": 7}
+
+
+# What means as many projects as a person likes.
+LONG: Mapping[str, Mapping[str, object]] = {
+    "add_folders": {"paths": ["/src/a", "/src/b"], "tag": "work"},
+    "decide": {"verb": "approve", "cwd": "/", "refs": ["*"]},
+    "rule-add": {"verdict": "approved", "pattern": "/src/*", "cwd": "/"},
+    "rule-rm": {"number": 1},
+    "scan": {},
+    "show": {"cwd": "/", "refs": ["*"]},
+    "undo": {},
+}
+
+
+@pytest.mark.parametrize("method", LONG)
+async def test_a_long_request_says_that_it_works_until_its_answer(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "WORKING_INTERVAL_S", 0.001)
+    dispatcher = SlowDispatcher()
+    async with connected(dispatcher) as caller:
+        working = {"jsonrpc": "2.0", "method": "working", "params": {}}
+        assert await caller.call(method, **LONG[method]) == working
+        assert await caller.next() == working
+        dispatcher.may_finish.set()
+        while (line := await caller.next()) == working:
+            pass
+        assert line["result"] == {"revision": 7}
+
+
+async def test_a_long_request_says_that_it_works_while_the_guard_reads_what_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(request: ControlRequest, typed: str | None) -> Actor:
+        del request, typed
+        await dispatcher.may_finish.wait()
+        raise CallerRefused("no", "rootsd status")
+
+    monkeypatch.setattr(server, "WORKING_INTERVAL_S", 0.001)
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher, admit=refuse) as caller:
+        assert (await caller.call("decide", **LONG["decide"]))["method"] == "working"
+        dispatcher.may_finish.set()
+        while "id" not in (line := await caller.next()):
+            pass
+        assert line["error"]["message"] == "no"
 
 
 async def test_a_notification_gets_no_answer() -> None:

@@ -59,11 +59,13 @@ def test_a_request_is_one_line_of_json_rpc() -> None:
     }
 
 
-def test_notifications_are_passed_on_in_order_before_the_result_or_dropped(
+def test_progress_is_passed_on_in_order_before_the_result_and_the_rest_is_dropped(
     answering: Callable[[bytes], socket.socket],
 ) -> None:
     notices = b"".join(
-        b'{"jsonrpc":"2.0","method":"progress","params":{"n":%d}}\n' % n for n in range(3)
+        b'{"jsonrpc":"2.0","method":"working","params":{}}\n'
+        b'{"jsonrpc":"2.0","method":"progress","params":{"n":%d}}\n' % n
+        for n in range(3)
     )
     seen: list[dict[str, Any]] = []
     assert rpc.ask(answering(notices + REPLY), "scan", {}, seen.append) == {"a": 1}

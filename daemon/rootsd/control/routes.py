@@ -59,7 +59,7 @@ class ConnectionState(Struct):
 
 
 class RequestContext(Struct, frozen=True):
-    """The caller of a request, its connection, and the receiver of progress while it runs."""
+    """The caller of a request, the receiver of progress if it is long, and its connection."""
 
     actor: Actor
     progress: ProgressSink | None = None

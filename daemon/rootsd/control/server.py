@@ -1,10 +1,11 @@
 """Serve the control socket: read request lines, ask the guard, dispatch, and answer.
 
 A connection sends one JSON-RPC request per line and gets the responses in that order. The guard
-admits or refuses a command before the dispatcher passes it to its handler. While a scan runs, the
-server sends its progress on the same connection, before the response. Progress may be dropped if
-the reader is slow, but a response never is. A request may begin a subscription. The server then
-sends notifications on the same connection until it ends.
+admits or refuses a command before the dispatcher passes it to its handler. While a long request
+runs, the server says on the same connection that it still works, or how far a scan has come, so
+that a client can tell a busy daemon from a stuck one. Progress may be dropped if the reader is
+slow, but a response never is. A request may begin a subscription. The server then sends
+notifications on the same connection until it ends.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
-from msgspec.structs import replace
 
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import CommandGuard
 from rootsd.control.guarded_connection import ChallengeNeeded, GuardedConnection
 from rootsd.control.routes import (
     ConnectionState,
+    ProgressSink,
     RequestContext,
     Subscription,
 )
@@ -38,8 +39,13 @@ from rootsd.wire import jsonrpc
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails, IntroduceRequest
 from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES, LineReader, LineTooLong
 from rootsd.wire.registry import decode_request, unknown_params
-from rootsd.wire.request import BadRequest, ControlRequest
-from rootsd.wire.scans import ScanProgressItem, ScanRequest
+from rootsd.wire.request import (
+    WORKING_INTERVAL_S,
+    WORKING_METHOD,
+    BadRequest,
+    ControlRequest,
+)
+from rootsd.wire.scans import ScanProgressItem
 
 log = logging.getLogger(__name__)
 
@@ -170,8 +176,7 @@ class _ControlConnection:
             later = unknown_params(message.method, params)
             if later and dispatcher.guarded_command(request) is not None:
                 raise BadRequest(_unknown_fields_error(message.method, later), "rootsd up")
-            actor = await self._admit(request, _typed_word(params))
-            result = await self._dispatch(actor, request)
+            result = await self._carry_out(request, _typed_word(params))
         except RootsdError as error:
             await self._send(_error_response(message.id, error))
             return
@@ -180,26 +185,30 @@ class _ControlConnection:
                 await self._stream.send(part)
         dispatcher.finish(request)
 
-    async def _dispatch(self, actor: Actor, request: ControlRequest) -> dict[str, Any]:
-        call = RequestContext(actor, connection=self._state)
-        if not isinstance(request, ScanRequest):
+    async def _carry_out(self, request: ControlRequest, typed: str | None) -> dict[str, Any]:
+        if not request.is_long:
             # Most requests are short. A second task for progress would double their cost.
-            return await self._dispatcher.answer(request, call)
+            return await self._admit_and_answer(request, typed, None)
         progress = _ProgressSender(self._send)
         refusal: RootsdError | None = None
         result: dict[str, Any] = {}
         async with anyio.create_task_group() as group:
             group.start_soon(progress.send_each)
             try:
-                result = await self._dispatcher.answer(
-                    request, replace(call, progress=progress.put)
-                )
+                result = await self._admit_and_answer(request, typed, progress.put)
             except RootsdError as error:
                 refusal = error  # raised below, because the task group would wrap it
             group.cancel_scope.cancel()
         if refusal is not None:
             raise refusal
         return result
+
+    async def _admit_and_answer(
+        self, request: ControlRequest, typed: str | None, progress: ProgressSink | None
+    ) -> dict[str, Any]:
+        actor = await self._admit(request, typed)
+        call = RequestContext(actor, progress, self._state)
+        return await self._dispatcher.answer(request, call)
 
     async def _send(self, message: jsonrpc.Message) -> None:
         """Send one line. The lock keeps the lines of two tasks apart."""
@@ -220,7 +229,10 @@ def _typed_word(params: dict[str, Any]) -> str | None:
 
 
 class _ProgressSender:
-    """Sends the newest progress as fast as the reader takes it, and drops older progress."""
+    """Sends the newest progress as fast as the reader takes it, and drops older progress.
+
+    If there is none for a while, it sends that the daemon still works.
+    """
 
     def __init__(self, send: Callable[[jsonrpc.Message], Awaitable[None]]) -> None:
         self._send = send
@@ -232,12 +244,14 @@ class _ProgressSender:
         self._arrived.set()
 
     async def send_each(self) -> None:
-        """Send progress until canceled or until the reader is gone. The scan itself goes on."""
+        """Send until canceled or until the reader is gone. The request itself goes on."""
         with suppress(*_CONNECTION_LOST):
             while True:
-                await self._arrived.wait()
-                self._arrived = anyio.Event()
-                notification = jsonrpc.Notification("progress", dict(self._newest or {}))
+                notification = jsonrpc.Notification(WORKING_METHOD, {})
+                with anyio.move_on_after(WORKING_INTERVAL_S):
+                    await self._arrived.wait()
+                    self._arrived = anyio.Event()
+                    notification = jsonrpc.Notification("progress", dict(self._newest or {}))
                 # Do not cancel in the middle of a line. It would run into the response.
                 with anyio.CancelScope(shield=True):
                     await self._send(notification)

@@ -81,15 +81,15 @@ def ask(
     channel: socket.socket,
     method: str,
     params: Mapping[str, Any],
-    on_notification: Callable[[dict[str, Any]], None] | None = None,
+    on_progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Send one request and return its result.
 
-    `on_notification` is called with the params of each notification.
+    `on_progress` is called with the params of each `progress` notification.
 
-    The timeout of `channel` applies to each line. Raises DaemonError if the daemon returns an
-    error, DaemonGone if it hangs up, and DaemonUnreachable if it does not answer in time or does
-    not use this protocol.
+    The timeout of `channel` applies to each line, and the daemon sends lines while it works on a
+    long request. Raises DaemonError if the daemon returns an error, DaemonGone if it hangs up, and
+    DaemonUnreachable if it does not answer in time or does not use this protocol.
     """
     request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
     try:
@@ -98,8 +98,8 @@ def ask(
             for line in lines:
                 message = _message(line)
                 if "id" not in message:
-                    if on_notification is not None:
-                        on_notification(message.get("params", {}))
+                    if on_progress is not None and message.get("method") == "progress":
+                        on_progress(message.get("params", {}))
                     continue
                 return _result(message)
     except TimeoutError as error:

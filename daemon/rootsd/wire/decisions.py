@@ -149,7 +149,7 @@ class DecideRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "decide"
     result: ClassVar[type] = DecideResult
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     verb: DecisionVerb
     cwd: str
@@ -210,7 +210,7 @@ class AddFoldersRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "add_folders"
     result: ClassVar[type] = DecideResult
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     paths: tuple[str, ...]
     tag: str
@@ -287,7 +287,7 @@ class AddRuleRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "rule-add"
     result: ClassVar[type] = RuleResult
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     verdict: Verdict
     pattern: str
@@ -307,6 +307,7 @@ class RemoveRuleRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "rule-rm"
     result: ClassVar[type] = RuleResult
+    is_long: ClassVar[bool] = True
 
     number: int
     effect: ApplyMode = ApplyMode.APPLY

@@ -221,7 +221,7 @@ class UndoRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "undo"
     result: ClassVar[type] = UndoResult
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     seq: int | None = None
     effect: ApplyMode = ApplyMode.APPLY

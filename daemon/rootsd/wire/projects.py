@@ -331,7 +331,7 @@ class ShowQuery(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "show"
     result: ClassVar[type] = ProjectListing
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     cwd: str
     refs: tuple[str, ...]

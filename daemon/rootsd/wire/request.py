@@ -19,6 +19,12 @@ from msgspec.structs import asdict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 
+WORKING_METHOD = "working"
+"""The notification, with an `EmptyResult`, that the daemon still works on a long request."""
+
+WORKING_INTERVAL_S = 15.0
+"""The daemon sends a line at least this often, in seconds, until it answers a long request."""
+
 
 class BadRequest(RootsdError):
     """A control request that is not valid for its method."""
@@ -43,19 +49,20 @@ class Answer(TypedDict):
 
 
 class EmptyResult(TypedDict):
-    """An empty object, for requests without a result."""
+    """An empty object, for requests without a result, and for `working`."""
 
 
 class ControlRequest(Struct, frozen=True):
     """The base class of all requests.
 
     `method` is the name on the wire, and `result` is the type of a successful answer. If the
-    request `is_endless`, the answer may take any time: it reads as many folders as it names.
+    request `is_long`, it reads as many folders as it means, and the answer may take any time.
+    Until then, the daemon sends `working` notifications, or `progress` in a scan.
     """
 
     method: ClassVar[str]
     result: ClassVar[type]
-    is_endless: ClassVar[bool] = False
+    is_long: ClassVar[bool] = False
 
 
 def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:

@@ -38,7 +38,7 @@ class ScanRequest(ControlRequest, frozen=True):
 
     method: ClassVar[str] = "scan"
     result: ClassVar[type] = ScanResponse
-    is_endless: ClassVar[bool] = True
+    is_long: ClassVar[bool] = True
 
     parent: str | None = None
 

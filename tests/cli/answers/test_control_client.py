@@ -16,6 +16,7 @@ from rootsd.core.guard_setting import Guard
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.guard import SetGuardRequest
 from rootsd.wire.projects import CheckQuery, ShowQuery
+from rootsd.wire.request import ControlRequest
 from rootsd.wire.scans import ScanProgressItem, ScanRequest
 from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
 from support.polling import HANG_GUARD
@@ -36,17 +37,16 @@ def test_progress_is_passed_on(daemon: FakeDaemon) -> None:
     assert control_client.call(ScanRequest()) == a_scan()
 
 
-def test_what_reads_many_folders_may_take_any_time(
-    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("request_", [StatusQuery(), ShowQuery("/", ("*",)), ScanRequest()])
+def test_a_daemon_that_says_nothing_is_given_up(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, request_: ControlRequest
 ) -> None:
     monkeypatch.setattr(control_client, "RESPONSE_TIMEOUT_S", 1e-9)
     given_up = threading.Event()
-    daemon.answers["status"] = lambda _: {"waited": given_up.wait(HANG_GUARD)}
+    daemon.answers[request_.method] = lambda _: {"waited": given_up.wait(HANG_GUARD)}
     with pytest.raises(DaemonUnreachable, match="does not answer"):
-        control_client.call(StatusQuery())
+        control_client.call(request_)
     given_up.set()
-    daemon.answers["show"] = {"items": []}
-    assert control_client.call(ShowQuery("/", ("*",))) == {"items": []}
 
 
 def test_an_error_is_raised_with_its_code(daemon: FakeDaemon) -> None:

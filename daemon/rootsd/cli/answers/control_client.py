@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.link import rpc
-from rootsd.wire.request import ControlRequest, encode_request
+from rootsd.wire.request import WORKING_INTERVAL_S, ControlRequest, encode_request
 
 if TYPE_CHECKING:
     from rootsd.wire.scans import ScanProgressItem
 
-# Seconds between two lines from the daemon.
-RESPONSE_TIMEOUT_S = 60.0
+# Seconds between two lines from the daemon. A busy machine may delay each.
+RESPONSE_TIMEOUT_S = 4 * WORKING_INTERVAL_S
 
 ProgressCallback = Callable[["ScanProgressItem"], None]
 
@@ -41,7 +41,7 @@ def call(
     """
     method, params = encode_request(request)
     with rpc.connect_control() as channel:
-        channel.settimeout(None if request.is_endless else RESPONSE_TIMEOUT_S)
+        channel.settimeout(RESPONSE_TIMEOUT_S)
         try:
             return rpc.ask(channel, method, params, _progress_handler(on_progress))
         except rpc.DaemonError as error:
