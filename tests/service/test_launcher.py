@@ -40,6 +40,20 @@ def test_it_waits_only_for_the_daemons_first_process(tmp_path: Path) -> None:
         pass  # it can be opened only while the daemon reads, so the daemon is alive
 
 
+# It is left to run, so the end of the `Popen` warns.
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_the_start_of_sync_waits_until_it_is_ready_and_not_until_it_ends(tmp_path: Path) -> None:
+    program = (
+        f"open({str(tmp_path / 'lock')!r}, 'x').close(); os.write(fd, b'ready\\n'); os.close(fd); "
+        f"open({str(tmp_path / 'end')!r}).read()"
+    )
+    os.mkfifo(tmp_path / "end")
+    launcher.launch_sync(recipe(tmp_path, program))
+    assert (tmp_path / "lock").exists()
+    with (tmp_path / "end").open("w"):
+        pass  # it can be opened only while the process reads, so the process is alive
+
+
 def test_the_daemon_is_detached_and_has_a_clean_environment(tmp_path: Path) -> None:
     program = (
         "print(os.getsid(0), os.getcwd(), os.umask(0), os.read(0, 9), dict(os.environ)); "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery
 from support.fake_daemon import a_listing, an_item
 from support.live_daemon import LiveDaemon, an_update
+from support.notify_socket import supervisor
 from support.polling import until
 
 HANG_GUARD = 60
@@ -107,8 +109,11 @@ main()
 
 
 @contextmanager
-def running(program: Sequence[str] = ("-m", "rootsd")) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, *program, "sync", "run"]) as process:
+def running(
+    program: Sequence[str] = ("-m", "rootsd"), ready_fds: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    words = ("sync", "run", *(f"--ready-fd={fd}" for fd in ready_fds))
+    with subprocess.Popen([sys.executable, *program, *words], pass_fds=ready_fds) as process:
         try:
             yield process
         finally:
@@ -193,6 +198,27 @@ def test_only_one_process_runs_at_a_time(
             assert (second.returncode, str(process.pid) in second.stderr) == (75, True)
         assert permissions(file) == BOTH
     assert holder_of(record) is None
+
+
+def test_it_says_that_it_is_ready_only_when_it_holds_the_lock(
+    file: Path, record: SyncRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rootsd up` waits for the line on the pipe, and systemd for READY."""
+    ready, told = os.pipe()
+    with (
+        open(ready, "rb", buffering=0) as pipe,
+        open(told, "wb"),
+        supervisor(tmp_path) as manager,
+    ):
+        monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+        with running(ready_fds=[told]) as process:
+            assert select.select([pipe], [], [], HANG_GUARD)[0]
+            assert pipe.readline() == b"ready\n"
+            assert holder_of(record) == process.pid
+            assert manager.hear() == {"READY": "1"}
+            with running(ready_fds=[told]) as late:
+                assert late.wait(HANG_GUARD) == 75
+            assert not select.select([pipe], [], [], 0)[0]
 
 
 @pytest.mark.needs("landlock")
