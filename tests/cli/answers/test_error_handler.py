@@ -111,6 +111,7 @@ def test_a_usage_error_names_the_help_of_its_verb(
         (("rename", "a", "b", "c"), "rename does not take c", "rootsd rename --help"),
         (("--host", "ls", "pending", "api"), "--host comes after pending",
          "rootsd pending --host ls api"),
+        (("--tag", "ls", "pending"), "--tag comes after pending", "rootsd pending --tag ls"),
         (("rule", "approve", "*"), "there is no command rule approve; did you mean add approve?",
          "rootsd rule add approve '*'"),
         (("rule", "--dry-run", "rm", "3"), "--dry-run comes after rule rm",
