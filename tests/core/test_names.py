@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.labels import safe_label
-from rootsd.core.names import comparison_key, project_id, propose_names
+from rootsd.core.names import comparison_key, project_id, propose_names, with_id
 from rootsd.core.paths import text_of
 
 parts = st.sampled_from([b"api", b"acme", b"beta", b"src", b"a", b"\xff", b"api-2"])
@@ -48,7 +48,7 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
 
 
 def test_a_path_that_has_no_free_suffix_gets_its_id() -> None:
-    for taken, name in ((("api",), "api~r7k2"), (("api", "API~R7K2"), "api~r7k2~r7k2")):
+    for taken, name in ((("api",), "api~r7k2"), (("api", "API~R7K2"), "api~r7k2~2")):
         keys = set(map(comparison_key, taken))
         assert propose_names([b"/api"], keys, id_of=lambda _: "r7k2") == {b"/api": name}
     assert propose_names([b"/"]) == {b"/": "/"}
@@ -101,10 +101,20 @@ def test_names_that_look_alike_get_the_ids_of_their_projects(pair: tuple[str, st
     assert propose_names([b"/s/new"], {comparison_key("NEW")}) == {b"/s/new": "s/new"}
 
 
+@pytest.mark.parametrize("name", ["api", "ß" * 70], ids=["short", "long"])
+def test_a_name_with_an_id_is_found_however_many_are_taken(name: str) -> None:
+    taken = {comparison_key(name)}
+    for _ in range(100):
+        found = with_id(name, "r7k2", lambda key: key not in taken)
+        assert comparison_key(found) not in taken
+        assert len(found) <= 64
+        taken.add(comparison_key(found))
+
+
 def test_a_name_with_an_id_keeps_the_stored_text() -> None:
     here = [b"/" + name.encode() for name in ALIKE[0]]
     assert [*propose_names(here, id_of=lambda _: "r7k2").values()] == [
-        "cafe\u0301~r7k2", "café~r7k2~r7k2",
+        "cafe\u0301~r7k2", "café~r7k2~2",
     ]  # fmt: skip
 
 

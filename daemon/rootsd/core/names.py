@@ -16,6 +16,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from itertools import chain, count
 from types import MappingProxyType
 from typing import NewType
 
@@ -45,16 +46,19 @@ def comparison_key(name: str) -> NameKey:
 def with_id(name: str, project_id: str, is_free: Callable[[NameKey], bool]) -> str:
     """Return `name` with the id of its project at the end, and a comparison key that `is_free`.
 
-    A long name is cut, so that its label includes the id.
+    A long name is cut, so that its label includes the id. If that name is taken, too, a number
+    follows.
     """
     end = ID_SEPARATOR + project_id
-    while True:
-        stem = name
-        while len(safe_label(stem + end, limit=None)) > LABEL_LIMIT and stem:
-            stem = stem[:-1]
-        if is_free(comparison_key(stem + end)):
-            return stem + end
-        end += ID_SEPARATOR + project_id
+    numbered = (f"{end}{ID_SEPARATOR}{number}" for number in count(2))
+    ended = (_with_end(name, each) for each in chain((end,), numbered))
+    return next(each for each in ended if is_free(comparison_key(each)))
+
+
+def _with_end(name: str, end: str) -> str:
+    while len(safe_label(name + end, limit=None)) > LABEL_LIMIT and name:
+        name = name[:-1]
+    return name + end
 
 
 def propose_names(
