@@ -80,6 +80,16 @@ def test_the_name_of_a_folder_that_is_gone_means_no_other_project() -> None:
         assert ReferenceResolver(known, real_path).all(["api"]) == [newcomer]
 
 
+def test_an_earlier_name_that_others_end_with_suggests_first_the_project_that_had_it() -> None:
+    renamed = named(WEB, "old")
+    for others in ((API,), (API, OTHER_API)):
+        known = Catalog.of([renamed, *others], (), PLACES, 1, reserved={"api": renamed.path})
+        with pytest.raises(AmbiguousReference) as failure:
+            ReferenceResolver(known, real_path).all(["api"])
+        assert failure.value.choices[0] == "old"
+        assert len(failure.value.choices) == 1 + len(others)
+
+
 def test_an_earlier_name_suggests_the_project_that_had_it() -> None:
     similar = named(WEB, "hamster")
     for reserved, meant in (({"hamer": API.path}, "api"), ({}, "hamster")):

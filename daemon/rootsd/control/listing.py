@@ -20,7 +20,7 @@ from rootsd.core.risks import describe_risks, risks_in
 from rootsd.core.suggestions import did_you_mean, nearest
 from rootsd.core.uris import owner_of
 from rootsd.vcs.facts import CollectedRisks
-from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter, RiskReading
+from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter, RiskReading, Selection
 from rootsd.wire.request import BadRequest
 
 
@@ -37,8 +37,10 @@ def matching_projects(
     def canonical(typed: str) -> bytes:
         return canonical_path(real_path, typed, query.cwd)
 
+    resolver = ReferenceResolver(catalog, canonical)
+    find = resolver.all if query.select is Selection.NAMED else resolver.every
     named: Sequence[Project] = (
-        ReferenceResolver(catalog, canonical).every(query.refs)
+        find(query.refs)
         if query.refs
         else [catalog.projects[path] for path in catalog.sorted_paths]
     )

@@ -181,11 +181,12 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
             if each.is_pattern or not each.projects:
                 continue
             paths = [project.path for project in each.projects]
-            was, why = self.catalog.reserved.get(each.reference), ""
+            was, why, renamed = self.catalog.reserved.get(each.reference), "", None
             if was is not None and each.path not in (None, *paths) and paths != [was]:
                 why = f", and was the name of {safe_label(was, limit=None)}"
+                renamed = self.catalog.projects.get(was)
             if why or len(paths) > 1:
-                raise several_match(self.catalog, each.reference, each.projects, why)
+                raise several_match(self.catalog, each.reference, each.projects, why, renamed)
         return resolved
 
     def every(self, references: Iterable[str]) -> list[Project]:
@@ -295,15 +296,25 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
 
 
 def several_match(
-    catalog: Catalog, reference: str, projects: Sequence[Project], why_one: str = ""
+    catalog: Catalog,
+    reference: str,
+    projects: Sequence[Project],
+    why_one: str = "",
+    likely: Project | None = None,
 ) -> AmbiguousReference:
-    """Return the error for a reference that means several projects; `why_one` follows that."""
+    """Return the error for a reference that means several projects; `why_one` follows that.
+
+    Its first choice is the `likely` project, which need not be one of them.
+    """
     count = "1 project" if len(projects) == 1 else f"{len(projects):,} projects"
+    choices = sorted(reference_to(catalog, project) for project in projects)
+    if likely is not None:
+        choices.insert(0, reference_to(catalog, likely))
     return AmbiguousReference(
         f"{safe_label(reference, limit=None)} matches {count}{why_one}",
         f"rootsd ls {shlex.quote(safe_label(reference, limit=None))}",
         typed=reference,
-        choices=sorted(reference_to(catalog, project) for project in projects)[:_MAX_CHOICES],
+        choices=list(dict.fromkeys(choices))[:_MAX_CHOICES],
     )
 
 

@@ -341,10 +341,11 @@ class ProjectsQuery(ControlRequest, frozen=True):
     """Ask for projects: `ProjectListing`.
 
     `refs` are names, ids, paths, or globs; a relative path is relative to `cwd`. A reference that
-    matches no project, or several, is an error. The other fields narrow the result: `kinds` to
-    projects of any of these kinds, `under` to projects below this folder, and `since` to projects
-    that were found at this RFC 3339 time or later. `risk` narrows it to projects that match any of
-    its filters, and needs `risks`.
+    matches no project is an error. One that is no glob and matches several is an error only if
+    `select` is NAMED; otherwise the result has all of them. The other fields narrow the result:
+    `kinds` to projects of any of these kinds, `under` to projects below this folder, and `since`
+    to projects that were found at this RFC 3339 time or later. `risk` narrows it to projects that
+    match any of its filters, and needs `risks`.
     """
 
     method: ClassVar[str] = "projects"

@@ -143,8 +143,12 @@ async def test_a_listing_has_all_projects_that_an_ambiguous_reference_means() ->
     )
     with pytest.raises(UnknownProject):
         await control.ask(ProjectsQuery(CWD, refs=("nope",)))
-    with pytest.raises(AmbiguousReference):
-        await control.ask(ShowQuery(CWD, refs=("api",)))
+    for query in (
+        ShowQuery(CWD, refs=("api",)),
+        ProjectsQuery(CWD, refs=("api",), select=Selection.NAMED),
+    ):
+        with pytest.raises(AmbiguousReference):
+            await control.ask(query)
     both = await control.ask(ProjectsQuery(CWD, refs=("api",)))
     assert [item["path"] for item in both["items"]] == [
         "/home/ann/src/a/api",

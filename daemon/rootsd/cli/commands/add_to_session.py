@@ -76,7 +76,8 @@ def command(
 
 def _roots(invocation: Invocation, ref: str) -> Sequence[Mapping[str, Any]]:
     """Return the root that a reference means, or those that a glob matches. Raises RootsdError."""
-    items = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=(ref,)))["items"]
+    query = ProjectsQuery(cwd=invocation.cwd, refs=(ref,), select=Selection.NAMED)
+    items = invocation.call(query)["items"]
     if GLOB.isdisjoint(ref):
         return [only_root(ref, items)]
     return [only_root(item["name"], [item]) for item in items]

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from rootsd.cli.answers.invocation import Invocation
-from rootsd.cli.answers.terminal_face import GLOB
 from rootsd.cli.options import completion
 from rootsd.cli.options.flags import pass_invocation, verb
 from rootsd.cli.text.projects import path_of
@@ -53,7 +52,8 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
     In a pipe, the path is exact, byte for byte. The shell function rcd, which
     `rootsd shell-init` prints, changes to the folder.
     """
-    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=(ref,)))
+    query = ProjectsQuery(cwd=invocation.cwd, refs=(ref,), select=Selection.NAMED)
+    listing = invocation.call(query)
     root = only_root(ref, listing["items"])
     output = invocation.output
     if output.is_json:
@@ -67,11 +67,11 @@ def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
 def only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the only one of `items`, a root. Raises RootsdError if it is none, or not alone.
 
-    A glob may match projects that nobody approved, and then means the roots among them. Any other
-    word means one project, so a second match is a reason to ask.
+    A glob may match projects that nobody approved, and then means the roots among them. For any
+    other word, the daemon returns one project.
     """
     roots = [item for item in items if item["published"]]
-    found = items if GLOB.isdisjoint(ref) else roots or items
+    found = roots or items
     shown = safe_label(ref, limit=None)
     if not found:
         raise UnknownProject(f"no project matches {shown}", "rootsd ls --published")
