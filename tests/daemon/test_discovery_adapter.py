@@ -27,6 +27,7 @@ from rootsd.core.inputs import (
     ProjectUnsafe,
 )
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
+from rootsd.core.names import project_id
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon import discovery_adapter
@@ -260,9 +261,9 @@ async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> No
             gone = (await ledger.wait_for_revision_past(gone)).revision
 
 
-async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: Path) -> None:
+async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: bytes) -> None:
     catalog = ledger.catalog
-    while not is_so(catalog.projects[raw(path)]):
+    while not is_so(catalog.projects[path]):
         catalog = await ledger.wait_for_change(catalog)
 
 
@@ -275,10 +276,10 @@ async def test_a_missing_root_lapses_when_another_folder_takes_its_path(
         seen = ledger.catalog.projects[raw(one)].observed.identity
         await ledger.execute([Approve(raw(one), seen, PERSON)])
         one.rename(home / "away")
-        await _until(ledger, lambda known: known.observed.presence is Presence.MISSING, one)
+        await _until(ledger, lambda known: known.observed.presence is Presence.MISSING, raw(one))
         assert not ledger.catalog.projects[raw(one)].ruling.is_lapsed
         one.symlink_to(home / "away")
-        await _until(ledger, lambda known: known.ruling.is_lapsed, one)
+        await _until(ledger, lambda known: known.ruling.is_lapsed, raw(one))
         assert ledger.catalog.roots == {}
 
 
@@ -416,6 +417,17 @@ async def test_names_stay_from_the_end_of_the_first_scan(home: Path) -> None:
         shutil.rmtree(home / "src" / "web")
         await surveyor.scan(None, None)
         assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api", "acme/web"}
+
+
+async def test_the_name_of_a_uri_that_a_person_adds_stays(home: Path) -> None:
+    one, two = b"https://h.example/api", b"http://h.example/api"
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.first_scan()
+        for uri in (one, two):
+            await ledger.observe([ProjectObserved(uri, ProjectKind.URI, None)])
+            await _until(ledger, lambda known: known.name is not None, uri)
+        names = [ledger.catalog.projects[uri].name for uri in (one, two)]
+        assert names == ["h.example/api", f"h.example/api~{project_id(two)}"]
 
 
 async def test_naming_ends_if_a_name_is_longer_when_folded(home: Path) -> None:

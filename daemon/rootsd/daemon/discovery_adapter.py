@@ -164,7 +164,8 @@ class DiscoveryAdapter:
         return batch
 
     async def follow_roots(self) -> None:
-        """Keep discovery's list of roots up to date for as long as the daemon runs.
+        """Follow the catalog for as long as the daemon runs: keep discovery's list of roots up to
+        date, and have a project that an order added keep its name.
 
         Discovery watches each published or withheld root, and each pending checkout whose Git
         directory an approval includes. It also looks for approved roots that are gone, and
@@ -174,6 +175,7 @@ class DiscoveryAdapter:
         named: AbstractSet[bytes] = frozenset()
         while True:
             catalog, revision = self._ledger.catalog, self._ledger.revision
+            self._collect(())  # an order may have added a project
             if taken_back := named - catalog.named - catalog.projects.keys():
                 self._discovery.release(taken_back)
             named = catalog.named
