@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import acp_driver
-from support.agent_programs import EDITORS
+from support.agent_programs import EDITORS, Servers
 from support.agent_world import ROOTSD, AgentWorld
 from support.confined_agents import ConfinedProgram, draw_dot, editing, reading
 from support.polling import until
@@ -139,9 +139,7 @@ def test_codex_asks_behind_the_wall_before_a_command_gets_the_network(tmp_path: 
     """The second command is the control: the network is there, if the person allows it."""
     with AgentWorld(tmp_path, ["api", "secret"]) as world:
         world.rootsd("approve", "api")
-        host, port = world.user.listening.getsockname()
-        opening = f'import socket; socket.create_connection(("{host}", {port})); print("open")'
-        command = f"python3 -c '{opening}'"
+        command = connecting(world)
         wanted: dict[str, Json] = {"cmd": command, "sandbox_permissions": "require_escalated"}
         script: list[Step] = [
             Shell(command),
@@ -155,6 +153,39 @@ def test_codex_asks_behind_the_wall_before_a_command_gets_the_network(tmp_path: 
     assert len(asked) == 1, asked
     assert "open" in model.results[1]
     assert "A  README.md" in model.results[2]
+
+
+def connecting(world: AgentWorld) -> str:
+    """Return a command that connects to the model."""
+    host, port = world.user.listening.getsockname()
+    opening = f'import socket; socket.create_connection(("{host}", {port})); print("open")'
+    return f"python3 -c '{opening}'"
+
+
+class LaterSession(RelayedProgram):
+    """A program whose settings outside are as they were."""
+
+    def configure(self, home: Path, servers: Servers, model: str) -> None:
+        """Leave the settings alone."""
+
+
+def test_a_command_of_codex_opens_no_network_for_later_sessions(tmp_path: Path) -> None:
+    with AgentWorld(tmp_path, ["api", "secret"]) as world:
+        world.rootsd("approve", "api")
+        own, opened = "~/.codex/config.toml", "network.enabled = true"
+        plant: list[Step] = [
+            Shell(
+                f"sed -i 's/enabled = false/enabled = true/' {own}; grep 'enabled = true' {own}"
+            ),
+            Shell(f"mkdir .codex; echo permissions.rootsd-wall.{opened} > .codex/config.toml"),
+        ]
+        first = RelayedProgram("codex", world, "--confine", tools=["true"])
+        assert "enabled = true" in world.play(first, plant, {}, world.parent).results[0]
+        later = LaterSession("codex", world, "--confine", tools=["true"])
+        script: list[Step] = [Shell("cat .codex/config.toml"), Shell(connecting(world))]
+        model = world.play(later, script, {}, world.parent)
+    assert opened in model.results[0]
+    assert "PermissionError" in model.results[1], model.results
 
 
 @pytest.mark.parametrize("flags", [("--wrap-servers",), ()], ids=["wrapped", "control"])

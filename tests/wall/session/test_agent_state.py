@@ -46,6 +46,37 @@ class Sessions:
         return Path(os.fsdecode(planned.folders[0].own))
 
 
+OUR_LINES = {
+    "default_permissions": "rootsd-wall",
+    "permissions": {
+        "rootsd-wall": {
+            "filesystem": {":root": "write"},
+            "network": {"enabled": False},
+            "description": "The wall limits files. Commands have no network unless you allow it.",
+        }
+    },
+}
+
+
+def plan_codex(
+    sessions: Sessions, program: str = "codex", sandbox: OwnSandbox = OwnSandbox.OFF
+) -> PlannedAgent:
+    home, state = os.fsencode(sessions.home), os.fsencode(sessions.state)
+    planned = plan_agent((program,), home, state, "c", [], sandbox)
+    assert planned is not None
+    return planned
+
+
+def begin_codex(sessions: Sessions, outside: bytes | None = None, program: str = "codex") -> Path:
+    """Begin a session, and return its settings. Before it, write `outside` as the person's."""
+    if outside is not None:
+        (folder := sessions.home / ".codex").mkdir()
+        (folder / "config.toml").write_bytes(outside)
+    planned = plan_codex(sessions, program)
+    assert len(planned.prepare()) == 1
+    return Path(os.fsdecode(planned.folders[0].own), "config.toml")
+
+
 @pytest.fixture
 def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sessions:
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
@@ -182,38 +213,111 @@ def test_a_sandbox_that_cannot_work_is_off_in_a_stand_in(sessions: Sessions) -> 
 
 
 def test_a_sandbox_that_can_work_is_left_alone(sessions: Sessions) -> None:
-    (sessions.home / "api").mkdir()
-    home = os.fsencode(sessions.home)
-    for sandbox, count in ((OwnSandbox.OFF, 3), (OwnSandbox.ALLOWED, 1)):
-        planned = plan_agent(("codex",), home, os.fsencode(sessions.state), "c", [], sandbox)
-        assert planned is not None
+    for sandbox, count in ((OwnSandbox.OFF, 5), (OwnSandbox.ALLOWED, 1)):
+        planned = plan_codex(sessions, sandbox=sandbox)
         assert len(planned.words(("codex",))) == count
         assert len(planned.prepare()) == (1 if sandbox is OwnSandbox.OFF else 0)
 
 
 @pytest.mark.parametrize(
     "given",
-    ["", "model = 'x'\ndefault_permissions = ':workspace'\n[permissions.mine.network]\n[tui]\n"],
+    ["", "\ufeffmodel = 'x'\ndefault_permissions = ':workspace'\n[permissions.mine.x]\n[tui]\n"],
 )
 @pytest.mark.parametrize("program", ["codex", "codex-acp"])
 def test_codex_starts_with_permissions_that_need_no_mounts(
     sessions: Sessions, given: str, program: str
 ) -> None:
     """An adapter takes no options, so the file has to say it."""
-    (outside := sessions.home / ".codex").mkdir()
-    if given:
-        (outside / "config.toml").write_text(given)
-    home, state = os.fsencode(sessions.home), os.fsencode(sessions.state)
-    planned = plan_agent((program,), home, state, "c", [])
-    assert planned is not None
-    planned.prepare()
-    assert len(planned.words((program, "login"))) == (4 if program == "codex" else 2)
-    own = Path(os.fsdecode(planned.folders[0].own), "config.toml")
-    settings = tomllib.loads(own.read_text())
-    chosen = settings.pop("permissions")[settings.pop("default_permissions")]
-    assert chosen["filesystem"] == {":root": "write"}
-    assert chosen["network"] == {"enabled": False}
-    assert settings == ({"model": "x", "tui": {}} if given else {})
+    own = begin_codex(sessions, given.encode() or None, program)
+    assert tomllib.loads(own.read_text()) == {
+        **({"model": "x", "tui": {}} if given else {}), **OUR_LINES,
+    }  # fmt: skip
+    _, *arguments, login = plan_codex(sessions, program).words((program, "login"))
+    assert login == "login"
+    assert arguments[::2] == (["-c"] * 2 if program == "codex" else [])
+    assert tomllib.loads("\n".join(arguments[1::2])) == (OUR_LINES if arguments else {})
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("", {}), ("no JSON", {}), ("[]", {}), ('{"a": 1, "permissions": {"b": 2}}', {"a": 1})],
+)
+def test_an_adapter_of_codex_gets_our_lines_in_its_variable(
+    sessions: Sessions, given: str, kept: dict[str, int]
+) -> None:
+    """It trusts each project, whose settings win over the file."""
+    found = plan_codex(sessions, "codex-acp").variables({"CODEX_CONFIG": given})
+    assert json.loads(found["CODEX_CONFIG"]) == {**kept, **OUR_LINES}
+    for program, sandbox in (("codex", OwnSandbox.OFF), ("codex-acp", OwnSandbox.ALLOWED)):
+        assert "CODEX_CONFIG" not in plan_codex(sessions, program, sandbox).variables({})
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "model = 'y'\ndefault_permissions = ':danger-full-access'\n[tui]\n",
+        "model = 'y'\ntui = {}\n[permissions.rootsd-wall]\nnetwork.enabled = true\n",
+        "model = 'y'\ntui = {}\n'permissions'.\"rootsd\\u002dwall\".network.enabled = true\n",
+    ],
+)
+def test_what_a_session_left_does_not_replace_our_lines(sessions: Sessions, left: str) -> None:
+    own = begin_codex(sessions, b"model = 'x'\n")
+    own.write_text(left)
+    begin_codex(sessions)
+    text = own.read_text()
+    assert tomllib.loads(text) == {"model": "y", "tui": {}, **OUR_LINES}
+    begin_codex(sessions)
+    assert own.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "left", ["", "no TOML", "a = " + "[" * 9999, "a = 1\na = 2\n", "a = 1\n" + "#" * (1 << 20)],
+    ids=["empty", "text", "deep", "twice", "large"],
+)  # fmt: skip
+def test_a_copy_that_a_session_damaged_is_made_again(sessions: Sessions, left: str) -> None:
+    own = begin_codex(sessions, b"model = 'x'\n")
+    own.write_text(left)
+    begin_codex(sessions)
+    assert tomllib.loads(own.read_text()) == {"model": "x", **OUR_LINES}
+
+
+def test_a_link_that_a_session_left_as_its_copy_is_not_read(sessions: Sessions) -> None:
+    own = begin_codex(sessions, b"model = 'x'\n")
+    (victim := sessions.home / "victim").write_text("secret = 1\n")
+    own.unlink()
+    own.symlink_to(victim)
+    begin_codex(sessions)
+    assert tomllib.loads(own.read_text()) == {"model": "x", **OUR_LINES}
+    assert victim.read_text() == "secret = 1\n"
+
+
+def test_our_lines_are_all_that_is_left_of_a_file_that_is_no_toml(sessions: Sessions) -> None:
+    own = begin_codex(sessions, b"model = 'x'\n")
+    (sessions.home / ".codex" / "config.toml").write_text("no TOML")
+    _, note = plan_codex(sessions).prepare()
+    assert "config.toml is not copied" in note
+    assert tomllib.loads(own.read_text()) == OUR_LINES
+
+
+def test_a_session_with_a_sandbox_of_its_own_gets_the_persons_lines(sessions: Sessions) -> None:
+    mine = "default_permissions = 'mine'\n"
+    own = begin_codex(sessions, mine.encode())
+    plan_codex(sessions, sandbox=OwnSandbox.ALLOWED).prepare()
+    assert own.read_text() == mine
+    begin_codex(sessions)
+    assert tomllib.loads(own.read_text()) == OUR_LINES
+
+
+def test_a_newer_version_replaces_its_lines_by_others_of_the_same_length(
+    sessions: Sessions,
+) -> None:
+    own = begin_codex(sessions, b"model = 'x'\n")
+    planned = plan_codex(sessions)
+    sandbox = planned.state.without_sandbox
+    lines = sandbox.settings["config.toml"].replace("The wall", "Our wall")
+    newer = sandbox._replace(settings={"config.toml": lines})
+    planned._replace(state=planned.state._replace(without_sandbox=newer)).prepare()
+    assert own.read_text() == f"{lines}model = 'x'\n"
 
 
 def test_a_damaged_file_is_not_copied_and_named(sessions: Sessions) -> None:

@@ -65,11 +65,13 @@ class WithoutSandbox(NamedTuple):
     * `arguments`: to be inserted before the user's, but not for an adapter.
     * `settings`: what copied files have in place of the user's settings of the same names, as
       lines of TOML without headers, by the path of the file.
+    * `adapter_variable`: where an adapter gets the same settings as members of a JSON object.
     * `remark`: the sentence to print about it.
     """
 
     arguments: tuple[str, ...] = ()
     settings: Mapping[str, str] = MappingProxyType({})
+    adapter_variable: str = ""
     remark: str = ""
 
 

@@ -24,10 +24,10 @@ FOLDER_FLAG = "--add-dir"
 # it needs none, and still forbids the network. Its older one, with Landlock, limits no files.
 _PROFILE = "rootsd-wall"
 _SETTINGS = (
-    f"default_permissions = '{_PROFILE}'\n"
-    f"permissions.{_PROFILE} = {{ filesystem = {{ ':root' = 'write' }},"
+    f"default_permissions='{_PROFILE}'",
+    f"permissions.{_PROFILE}={{ filesystem = {{ ':root' = 'write' }},"
     " network = { enabled = false },"
-    " description = 'The wall limits files. Commands have no network unless you allow it.' }\n"
+    " description = 'The wall limits files. Commands have no network unless you allow it.' }",
 )
 OBEYS = (".codex",)
 
@@ -50,9 +50,10 @@ def state() -> forms.state.AgentState:
         ),
         reads=(".agents",),
         without_sandbox=forms.state.WithoutSandbox(
-            # A project's settings would win over the file.
-            arguments=("-c", f"default_permissions='{_PROFILE}'"),
-            settings={"config.toml": _SETTINGS},
+            # The settings of a trusted project win over the file, and a command can write to both.
+            arguments=tuple(word for line in _SETTINGS for word in ("-c", line)),
+            settings={"config.toml": "\n".join((*_SETTINGS, ""))},
+            adapter_variable="CODEX_CONFIG",
             remark="Codex's own sandbox cannot limit files inside, but the wall does; commands"
             f" have no network unless you allow it (in an editor, stay in the mode {_PROFILE})",
         ),

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rootsd.agents.forms.state import CopiedFile
-from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.parsing import Unparsable, parse_json, parse_toml
 from rootsd.core.paths import contains
 
 
@@ -60,13 +60,22 @@ def with_settings(text: bytes, own: str) -> bytes:
 
     language = TomlFormat()
     try:
-        found = text.decode()
+        found = text.decode("utf-8-sig")  # a mark at the start could not follow our lines
         for name in language.values(own):
             found = language.remove(found, (name,), [])
         language.values(own + found)
     except (NotEditable, UnicodeDecodeError) as error:
         raise UnknownForm(f"it is not TOML that can be changed: {error}") from error
     return (own + found).encode()
+
+
+def with_members(text: str, own: str) -> str:
+    """Return a JSON object with the lines `own` of TOML in place of members of the same names."""
+    try:
+        value = parse_json(text.encode("utf-8", "surrogateescape"))
+    except Unparsable:
+        value = None
+    return json.dumps({**(value if isinstance(value, dict) else {}), **parse_toml(own)})
 
 
 def _parse(text: bytes) -> Any:  # noqa: ANN401 - any JSON

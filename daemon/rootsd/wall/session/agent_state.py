@@ -19,6 +19,7 @@ import hashlib
 import os
 import shutil
 import stat
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import MappingProxyType
@@ -42,6 +43,7 @@ from rootsd.wall.git.state_files import read_record, replace_record
 from rootsd.wall.kernel.removal import remove_tree
 from rootsd.wall.session.agent_settings import (
     UnknownForm,
+    with_members,
     with_settings,
     without_other_projects,
     without_sandbox,
@@ -51,6 +53,7 @@ from rootsd.wall.view.default_view import OWN_PROGRAMS, SYSTEM, TOOLCHAINS, entr
 from rootsd.wall.view.denied_base import is_denied
 
 _MAX_COPIED_BYTES = 16 << 20
+_MAX_KEPT_BYTES = 1 << 20  # of a copy that a program inside may have filled: it takes seconds
 _RECORD = b"/record.json"
 _NODE_MODULES = b"node_modules"
 _NEW = ".rootsd-new"
@@ -115,7 +118,11 @@ class PlannedAgent(NamedTuple):
             if not variable.below
         }
         defaults = self.state.variables.items()
-        return {**{name: text for name, text in defaults if name not in outside}, **places}
+        found = {**{name: text for name, text in defaults if name not in outside}, **places}
+        sandbox = self.state.without_sandbox
+        if name := sandbox.adapter_variable:
+            found[name] = with_members(outside.get(name, ""), "".join(sandbox.settings.values()))
+        return found
 
     def prepare(self) -> list[str]:
         """Make the folders, and copy what changed outside. Return sentences about the rest.
@@ -159,25 +166,48 @@ class PlannedAgent(NamedTuple):
             for load in each.folder.loads:
                 _place_load(each, load, own)
             for copied in each.folder.copies:
-                key = f"{each.folder.place.linux}/{copied.path}"
-                source = self._source_of(each, copied)
-                settings = self.state.without_sandbox.settings.get(copied.path, "")
-                found = self._stamp(source)
-                stamp = (*(found or ()), len(settings)) if settings else found
-                if stamp is None or known.get(key) == stamp:
-                    continue
-                path = os.path.realpath(source)
-                text = (read_small(path, _MAX_COPIED_BYTES) if found else None) or b""
-                try:
-                    text = without_other_projects(text, copied, self.roots)
-                    text = with_settings(text, settings) if settings else text
-                    with _made_below(own, copied.path) as (place, name):
-                        _write(place, name, text)
-                except UnknownForm as error:
-                    notes.append(f"{os.fsdecode(source)} is not copied: {error}")
-                known[key] = stamp
+                self._place_copy(each, copied, own, known, notes)
             for name in each.folder.credentials:
                 self._place_credentials(each, name, own, known_to_all)
+
+    def _place_copy(
+        self,
+        each: PlannedFolder,
+        copied: CopiedFile,
+        own: int,
+        known: dict[str, Stamp],
+        notes: list[str],
+    ) -> None:
+        """Copy a file if it has changed outside, and make our lines hold in any case.
+
+        A program inside can have changed them, or have left something else in place of the file.
+        """
+        key = f"{each.folder.place.linux}/{copied.path}"
+        source = self._source_of(each, copied)
+        settings = self.state.without_sandbox.settings.get(copied.path, "")
+        found = self._stamp(source)
+        stamp = (*(found or ()), zlib.crc32(settings.encode())) if settings else found
+        is_known = known.get(key) == stamp
+        if stamp is None or (is_known and not settings):
+            return
+        with _made_below(own, copied.path) as (place, name):
+            kept = read_small(name.encode(), _MAX_KEPT_BYTES, place) if is_known else None
+            if kept and len(kept) < _MAX_KEPT_BYTES:
+                with suppress(UnknownForm):
+                    _write(place, name, with_settings(kept, settings))
+                    return
+            path = os.path.realpath(source)
+            text = (read_small(path, _MAX_COPIED_BYTES) if found else None) or b""
+            try:
+                text = without_other_projects(text, copied, self.roots)
+                text = with_settings(text, settings) if settings else text
+            except UnknownForm as error:
+                notes.append(f"{os.fsdecode(source)} is not copied: {error}")
+                if settings:
+                    _write(place, name, settings.encode())
+            else:
+                _write(place, name, text)
+        known[key] = stamp
 
     def _source_of(self, each: PlannedFolder, copied: CopiedFile) -> bytes:
         if copied.beside and not each.is_moved:
@@ -231,6 +261,8 @@ def plan_agent(
         needs = needs._replace(without_sandbox=WithoutSandbox())
     elif is_adapter(agent, launched_program(words)):
         needs = needs._replace(without_sandbox=needs.without_sandbox._replace(arguments=()))
+    else:
+        needs = needs._replace(without_sandbox=needs.without_sandbox._replace(adapter_variable=""))
     visible = tuple(root.path for root in roots)
     base = state + b"/agents"
     project = base + b"/" + _project_name(visible)
