@@ -337,6 +337,7 @@ def test_a_long_message_with_a_second_method_or_a_folder_is_read(
     assert "fs/write_text_file" not in json.dumps(passed)
     assert messages.long_call(f"{line[:-1]}, {trick}}}".encode()) is None
     assert messages.long_call(line.encode().replace("é".encode(), b"\xe9")) is None
+    assert messages.long_call(f"{line[:-1]}\r}}".encode()) is None
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,35 @@ def test_long_responses_pass_unread_and_close_their_requests() -> None:
             assert not harness.session.pending_responses
 
 
+def test_a_long_response_with_a_line_end_inside_becomes_one_line() -> None:
+    """Some clients take a carriage return for the end of a line."""
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.list_roots()
+    padding = b"x" * 50_000
+    for end in (b"", b"\r"):
+        harness.client(call(7))
+        line = b'{"jsonrpc":"2.0","id":7,"result":["%s",%s{"id":3,"method":"x"}]}' % (padding, end)
+        harness.server(line + b"\r")
+        passed = line + b"\r" if not end else line.replace(end, b"")
+        assert harness.raw_to_client() == passed + b"\n"
+
+
+def test_a_request_with_the_id_of_another_proxy_gets_an_id_of_ours() -> None:
+    """It may be one that the client answers for this proxy."""
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.raw_to_client()
+    asked = request("rootsd-run-other-again-1", "elicitation/create", {"message": "sure?"})
+    harness.server(asked)
+    (passed,) = harness.to_client()
+    assert passed["id"].startswith("rootsd-run-tag-")
+    assert {**passed, "id": "rootsd-run-other-again-1"} == json.loads(asked)
+    harness.raw_to_server()
+    harness.client(reply(passed["id"], {"action": "decline"}))
+    assert harness.raw_to_server() == reply("rootsd-run-other-again-1", {"action": "decline"})
+
+
 def test_a_long_roots_question_is_found() -> None:
     harness = SessionHarness(API)
     harness.shake_hands()

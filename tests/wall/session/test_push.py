@@ -152,7 +152,7 @@ def test_git_pushes_over_https_if_passwords_are_allowed(project: Project, web: N
 
 
 @pytest.mark.needs("openssl")
-@pytest.mark.parametrize("word", ["yes", "y", ""])
+@pytest.mark.parametrize("word", ["yes", "y", "no", ""])
 def test_on_a_terminal_a_person_is_asked_once(project: Project, web: None, word: str) -> None:
     script = (
         "git push -q origin HEAD:one; echo one=$?; git push -q origin HEAD:two; echo two=$?; cat"
