@@ -111,9 +111,32 @@ def test_the_plan_takes_each_name_that_the_catalog_proposes(scans: list[list[str
         assert {where: catalog.projects[where].name for where in proposed} == proposed
 
 
-def test_namesakes_of_one_scan_get_names_of_one_form() -> None:
+def test_namesakes_of_one_scan_get_names_of_one_form_and_keep_them() -> None:
     catalog = _named(plan(NOTHING_KNOWN, map(seen, HOMES[:2]), NOON).catalog)
     assert catalog.kept_keys == {"w/api": HOMES[0], "acme/api": HOMES[1]}
+    again = plan(catalog, [ProjectGone(HOMES[0]), seen(HOMES[1], 2)], NOON).catalog
+    assert _named(again).kept_keys == {"acme/api": HOMES[1]}
+
+
+def test_what_is_named_at_the_same_time_gets_no_name_that_looks_like_a_taken_one() -> None:
+    first, second = HOMES[0], HOMES[-1]
+    known = plan(NOTHING_KNOWN, [seen(first), seen(second)], NOON).catalog
+    for earlier in (ProjectNamed(first, "api"), Rename(first, "api", PERSON)):
+        catalog = plan(known, [earlier, ProjectNamed(second, "API")], NOON).catalog
+        assert catalog.kept_keys == {"api": first}
+        catalog = plan(catalog, [ProjectNamed(second, "API")], NOON).catalog
+        assert catalog.kept_keys == {"api": first}
+
+
+def test_the_oldest_names_of_what_is_gone_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rootsd.core.catalog.MAX_GONE", 2)
+    paths = [b"/w/%d" % number for number in range(5)]
+    catalog = _named(plan(NOTHING_KNOWN, map(seen, paths), NOON).catalog)
+    for where in (*paths[:3], paths[0], paths[3]):
+        there = _named(plan(catalog, [seen(where)], NOON).catalog)
+        catalog = plan(there, [ProjectGone(where)], NOON).catalog
+    # One more, because one project is there.
+    assert catalog.reserved == {"2": paths[2], "0": paths[0], "3": paths[3]}
 
 
 def test_a_person_takes_a_kept_name_only_after_its_project_gave_it_up() -> None:

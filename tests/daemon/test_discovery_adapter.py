@@ -419,6 +419,22 @@ async def test_names_stay_from_the_end_of_the_first_scan(home: Path) -> None:
         assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api", "acme/web"}
 
 
+async def test_the_end_of_the_first_scan_names_all_its_projects(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[ParentReport, ...]] = []
+    end = DiscoveryAdapter._take_status
+    monkeypatch.setattr(DiscoveryAdapter, "_take_status", lambda _, status: told.append(status))
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        for name in ("acme", "beta"):
+            fake_repository(home / "src" / name / "api")
+            await surveyor.scan(None, None)
+            assert not ledger.catalog.kept_keys
+        end(surveyor, told[-1])
+        await surveyor._idle.wait()
+        assert ledger.catalog.kept_keys.keys() == {"acme/api", "beta/api"}
+
+
 async def test_the_name_of_a_uri_that_a_person_adds_stays(home: Path) -> None:
     one, two = b"https://h.example/api", b"http://h.example/api"
     async with running_adapter(home, home / "src") as (surveyor, ledger):

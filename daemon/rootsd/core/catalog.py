@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 
@@ -52,6 +53,8 @@ _Inode = tuple[bytes, int]
 _BY_NAME = attrgetter("name")
 # With more changes, sorting everything is about as fast as single insertions.
 _FEW_CHANGES = 64
+# The names of this many projects that are gone stay with their paths.
+MAX_GONE = 10_000
 
 
 class Count(Enum):
@@ -199,14 +202,26 @@ class Catalog:
     def _reserved_after(
         self, projects: Mapping[bytes, Project], changed: Iterable[bytes]
     ) -> Mapping[str, bytes]:
-        """Return the reserved names, including those that the `changed` projects give up."""
+        """Return the reserved names, including those that the `changed` projects give up.
+
+        Without the oldest, if there are more than `MAX_GONE` and one for each project.
+        """
         given_up = {}
         for path in changed:
             before, after = self.projects.get(path), projects.get(path)
             name = before.name if before is not None else None
             if name is not None and (after is None or after.name != name):
                 given_up[name] = path
-        return {**self.reserved, **given_up} if given_up else self.reserved
+        if not given_up:
+            return self.reserved
+        reserved = {**self.reserved}
+        for name in given_up:
+            reserved.pop(name, None)  # it is the newest now
+        reserved |= given_up
+        too_many = max(0, len(reserved) - MAX_GONE - len(projects))
+        for name in [*islice(reserved, too_many)]:
+            del reserved[name]
+        return reserved
 
     def _copy_cached(self, before: Catalog, changed: Iterable[bytes]) -> None:
         """Copy the cached values of `before` that are the same here.

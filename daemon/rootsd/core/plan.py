@@ -36,7 +36,6 @@ from rootsd.core.inputs import (
     Input,
     InputEvent,
     PolicyRuleEnded,
-    ProjectNamed,
     ProjectObserved,
     ProjectOrder,
     Reinstate,
@@ -131,8 +130,6 @@ class _PlanBuilder:
     def take(self, event: Input) -> None:
         if isinstance(event, PolicyRuleEnded):
             self._step(event, ChangeVerb.WITHDRAWN, event.rule)
-        elif isinstance(event, ProjectNamed) and self._holder(event.name) is not None:
-            return  # it gets another name
         elif isinstance(event, InputEvent):
             self._step(event, ChangeVerb.OBSERVED, None)
         elif isinstance(event, RuleOrder):
@@ -225,7 +222,8 @@ class _PlanBuilder:
         before = self._projects.get(path)
         kept = None if after is None or after.ruling.name else after.observed.name
         if after is not None and kept and self._holder(kept) not in (None, path):
-            # The frozen name is given up, and a person gave the kept one to another project.
+            # Another project was named first, or a person gave it the name that this one kept
+            # while a frozen name counted.
             after = replace(after, observed=replace(after.observed, name=None))
         if before == after:
             return

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from rootsd.core.catalog import MAX_GONE
 from rootsd.core.changes import AuditRecord, Change, ProjectChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard_setting import Guard
@@ -47,9 +48,6 @@ from rootsd.state.store.rows import (
     write_observed,
 )
 from rootsd.state.store.schema import fill_reserve
-
-# The names of this many projects that are gone stay with their paths.
-_MAX_GONE = 10_000
 
 
 def _utc_now() -> datetime:
@@ -168,12 +166,12 @@ class Store:
         gone.sort(key=lambda p: p.observed.absent_since or p.observed.first_seen)
         for project in gone:
             del projects[project.path]
-        if old := gone[:-_MAX_GONE]:
+        if old := gone[:-MAX_GONE]:
             with transaction(self._db):
                 for project in old:
                     drop_observed(self._db, project.path)
         renamed = [p for p in projects.values() if p.observed.name not in (None, p.name)]
-        return {p.observed.name or "": p.path for p in (*gone[-_MAX_GONE:], *renamed)}
+        return {p.observed.name or "": p.path for p in (*gone[-MAX_GONE:], *renamed)}
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> int | None:
         """Store `changes` in one transaction. They are on the disk when this returns.
