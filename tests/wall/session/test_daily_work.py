@@ -41,6 +41,22 @@ def test_a_worktree_beside_the_root_is_made_outside(project: Project) -> None:
     assert project.git("worktree", "list").count("\n") == 1
 
 
+def test_nothing_is_made_beside_the_root_where_a_tool_is_visible(project: Project) -> None:
+    """It would be in the private home, and gone at the end."""
+    tool = project.home / "src" / "tools" / "bin"
+    tool.mkdir(parents=True)
+    read = ("--read", str(tool))
+    assert "Read-only file system" in project.fail("ls ../tools/bin && touch ../new", *read)
+    assert "Read-only file system" in project.fail("touch ../tools/new", *read)
+
+
+def test_tools_write_their_state_beside_visible_settings(project: Project) -> None:
+    settings = project.home / ".config" / "tool" / "settings"
+    settings.parent.mkdir(parents=True)
+    settings.touch()
+    project.succeed("cd; touch .config/state .config/tool/state", "--read", str(settings))
+
+
 def test_a_program_that_makes_mounts_fails_and_the_start_names_the_options(
     project: Project,
 ) -> None:

@@ -103,7 +103,7 @@ class BaseView:
         match entry.kind:
             case ViewEntryKind.LINK:
                 self._add_link(path, entry.target)
-            case ViewEntryKind.FOLDER | ViewEntryKind.START:
+            case ViewEntryKind.FOLDER | ViewEntryKind.EMPTY:
                 self._add_folder(entry)
             case ViewEntryKind.PRIVATE:
                 self._add_private(path, storage)
@@ -138,7 +138,7 @@ class BaseView:
             os.symlink(target, self._skeleton.new_place(path))
 
     def _add_folder(self, entry: ViewEntry) -> None:
-        if entry.kind is ViewEntryKind.START:
+        if entry.kind is ViewEntryKind.EMPTY:
             with suppress(OSError):  # then the program starts in its home folder
                 self._skeleton.make_locked_folder(entry.path)
         else:

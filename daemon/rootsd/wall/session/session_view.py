@@ -109,7 +109,7 @@ class ComposedView(NamedTuple):
         """Return the view with a folder at `path` in which a program can start."""
         if any(entry.path == path for entry in self.entries):
             return self
-        start = ViewEntry(path, ViewEntryKind.START, "where the program starts")
+        start = ViewEntry(path, ViewEntryKind.EMPTY, "where the program starts")
         return self._replace(entries=(*self.entries, start))
 
     def without_denied(self, denied: frozenset[bytes]) -> ComposedView:
@@ -175,10 +175,11 @@ def compose(
         *devices,
         *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
     ]
+    beside = _beside_roots((root.path for root in subscription.roots), home, entries)
     protection = _protection(options, settings)
     view = ComposedView(
         home,
-        tuple(_without_repeats(entries)),
+        tuple(_without_repeats((*beside, *entries))),
         hidden,
         work.variables,
         has_network,
@@ -197,6 +198,22 @@ def compose(
         below=_below(options),
     )
     return view.without_denied(subscription.view.denied)
+
+
+def _beside_roots(
+    roots: Iterable[bytes], home: bytes, entries: Iterable[ViewEntry]
+) -> Iterator[ViewEntry]:
+    """Yield the folders that have roots and one of `entries` in them.
+
+    Programs can make nothing beside a root. On the way to an entry they can, as tools write their
+    state beside their settings, but it would be in the private home, and gone at the end.
+    """
+    others = [entry.path for entry in entries]
+    for folder in sorted({os.path.dirname(root) for root in roots}):
+        below_home = folder[len(home) :] if contains(home, folder) else b""
+        has_others = any(contains(folder, other) and other != folder for other in others)
+        if below_home and b"/." not in below_home and has_others:
+            yield ViewEntry(folder, ViewEntryKind.EMPTY, "roots are in it")
 
 
 def _private_home() -> bytes:

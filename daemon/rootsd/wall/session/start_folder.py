@@ -50,7 +50,7 @@ class StartFolder(NamedTuple):
     def sentence(self, entries: Iterable[ViewEntry]) -> str:
         """Return what a person needs to know, or nothing if one of `entries` shows it anyway."""
         above = [each for each in entries if contains(each.path, self.path)]
-        others = [each for each in above if each.kind is not ViewEntryKind.START]
+        others = [each for each in above if each.kind is not ViewEntryKind.EMPTY]
         nearest = max(others, key=lambda each: len(each.path), default=None)
         if nearest is not None and self.verdict != "denied":
             is_own = nearest.kind is ViewEntryKind.PRIVATE and nearest.path == self.path

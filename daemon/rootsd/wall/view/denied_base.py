@@ -52,7 +52,7 @@ class DeniedBase:
     @cached_property
     def _others(self) -> frozenset[bytes]:
         # Nothing is below these, or what the entry above them shows.
-        kinds = (ViewEntryKind.LINK, ViewEntryKind.FOLDER, ViewEntryKind.START)
+        kinds = (ViewEntryKind.LINK, ViewEntryKind.FOLDER, ViewEntryKind.EMPTY)
         others = {*SHOWN_FROM_OUTSIDE, *kinds}
         return frozenset(each.path for each in self._entries if each.kind not in others)
 
