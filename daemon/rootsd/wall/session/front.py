@@ -125,8 +125,11 @@ def _run_program(wall: BuiltWall, agent: PlannedAgent | None) -> int:
     waiter = os.fork()
     if waiter == 0:
         status = NOT_EXECUTABLE
+        shown, remedy = "the program", "rootsd doctor"
         try:
             wall.kind.engine.enter(warden, cell)
+            shown = safe_label(os.fsencode(wall.options.words[0]), limit=None)
+            remedy = f"ls -l {shown}"
             failing = os.dup2(failing, 3)
             close_from(4)
             fcntl.fcntl(3, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
@@ -136,7 +139,8 @@ def _run_program(wall: BuiltWall, agent: PlannedAgent | None) -> int:
             os.write(failing, _MISSING)
         except BaseException as error:  # noqa: BLE001 - this process must never return
             with suppress(OSError):
-                os.write(failing, _reason(wall.options.words[0], error).encode())
+                why = error.strerror if isinstance(error, OSError) else repr(error)
+                os.write(failing, f"{shown} cannot be started: {why}; try: {remedy}".encode())
         finally:
             os._exit(status)
     os.close(failing)
@@ -199,12 +203,6 @@ def _is_or_can_be(path: str) -> bool:
 def _revoked(lost: Sequence[bytes]) -> str:
     shown = first_of([safe_label(path, limit=None) for path in lost], MAX_ROOTS)
     return f"the program was ended, since it may no longer reach {shown}; start it again"
-
-
-def _reason(program: str, error: BaseException) -> str:
-    shown = safe_label(os.fsencode(program), limit=None)
-    why = error.strerror if isinstance(error, OSError) else repr(error)
-    return f"{shown} cannot be started: {why}; try: ls -l {shown}"
 
 
 def _introduce(wall: BuiltWall) -> None:
