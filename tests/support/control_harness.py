@@ -312,6 +312,7 @@ class ControlHarness:
         self.guard = self.process_table.guard(self.world.ledger.note)
         self.reader = FakeProjectReader()
         self.changed: list[str] = []
+        self.notes: dict[bytes, str] = {}
         self.inspector = Inspector(
             self.world.ledger,
             self.reader,
@@ -329,7 +330,7 @@ class ControlHarness:
                 self.world.ledger, FakeRequestFeed(), settings=NotifyTable(), show=show_nothing
             ).routes,
             wall=self._wall(),
-            note_on=lambda _: None,
+            note_on=self.notes.get,
             requests=NO_SESSION_REQUESTS,
             reader=self.reader,
             inspector=self.inspector,

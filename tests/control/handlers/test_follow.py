@@ -19,6 +19,7 @@ from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import (
     ProjectKind,
     PublishedRoot,
+    Verdict,
 )
 from rootsd.core.wall import WallEngine
 from rootsd.wire.feed import FEED_VERSION
@@ -26,8 +27,8 @@ from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FeedPart, FollowRequest, Sessio
 from rootsd.wire.request import BadRequest
 from rootsd.wire.wall import ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, DENY, ControlHarness, a_session
-from support.ledger_harness import HANG_GUARD, at, missing, path, sight
-from support.sample_decisions import PERSON, approved, denied, project
+from support.ledger_harness import HANG_GUARD, add_rule, at, missing, path, sight
+from support.sample_decisions import PERSON, approved, denied, project, worktree
 
 SCREEN = FollowRequest(FEED_VERSION, FeedPart.SCREEN)
 WALL = FollowRequest(
@@ -190,6 +191,42 @@ async def test_sessions_confined_programs_and_the_focus_are_followed() -> None:
             lambda f: f.for_new_sessions("t"),
         )
         assert (await screen.next())["focus"] == "t"
+
+
+async def test_a_note_about_a_project_is_followed() -> None:
+    control = ControlHarness(project(1), project(2))
+    async with following(control) as screen:
+        control.notes[path(2)] = "claude asked for it"
+        control.services.changes.notify()
+        (changed,) = (await screen.next())["projects"]
+        assert (changed["item"]["name"], changed["item"]["note"]) == ("p2", "claude asked for it")
+
+
+async def test_a_project_follows_a_rule_and_a_denial_below_it() -> None:
+    """The projects themselves stay as they are."""
+    inner = at(b"/home/ann/src/p1/inner", project(2))
+    control = ControlHarness(approved(1), inner, project(3))
+    async with following(control) as screen:
+        ledger = control.world.ledger
+        await ledger.execute([add_rule(Verdict.DENIED, b"/home/ann/src/p3")])
+        (denied_now,) = (await screen.next())["projects"]
+        assert (denied_now["group"], denied_now["item"]["name"]) == ("denied", "p3")
+        await ledger.execute([add_rule(Verdict.DENIED, inner.path)])
+        changed = (await screen.next())["projects"]
+        assert {each["item"]["name"]: each["item"]["published"] for each in changed} == {
+            "p1": False, "inner": False,
+        }  # fmt: skip
+
+
+async def test_a_worktree_that_waits_follows_the_decision_about_its_main_checkout() -> None:
+    """Only its sentence changes."""
+    control = ControlHarness(project(1), project(2), worktree(3, 1))
+    async with following(control) as screen:
+        await control.decide(DENY, "/home/ann/src/p2")
+        await screen.next()
+        await control.decide(APPROVE, "/home/ann/src/p1")
+        changed = {each["item"]["name"] for each in (await screen.next())["projects"]}
+        assert changed == {"p1", "p3"}
 
 
 async def test_a_confined_program_appears_reports_and_leaves() -> None:

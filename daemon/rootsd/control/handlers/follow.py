@@ -1,8 +1,8 @@
 """Handle the requests to follow the daemon, and to list a session's roots.
 
 `rootsd.control.wardens` follows the roots in a scope. A screen follows all projects: it compares
-the catalog with the one that it sent last. Projects are immutable, so the comparison is one tuple
-per project, and only projects that differ become items. While a follower sends, changes collect.
+the catalog with the one that it sent last. Projects are immutable, so the comparison is cheap, and
+only projects that differ become items. While a follower sends, changes collect.
 So a slow reader gets fewer messages, and the daemon keeps none for it.
 
 Nothing here verifies the roots on the disk. An approval carries the identity of the folder that
@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import anyio
+from anyio import lowlevel
 from msgspec import Struct, field
 
 from rootsd.control.items import project_items, why_not_inherited
@@ -30,8 +31,9 @@ from rootsd.control.wardens import (
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.model import Focus, Project, Verdict
+from rootsd.core.model import Focus, Project, ProjectKind, Verdict
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.paths import RefusedPlaces
 from rootsd.core.record import to_json
 from rootsd.core.scope import Scope
 from rootsd.core.suggestions import nearest
@@ -57,6 +59,8 @@ from rootsd.wire.hello import Hello, MoveResult, decode_hello
 from rootsd.wire.request import BadRequest
 from rootsd.wire.scope import move_scope, resolve_scope, resume_state
 from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
+
+_COMPARED_AT_ONCE = 1_000
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -196,6 +200,10 @@ class ScreenFollower(Struct):
     services: ControlServices
     _known: dict[bytes, Shown] = field(default_factory=dict)
     """The projects that were sent, by path."""
+    _compared: tuple[RefusedPlaces, int] | None = None
+    """The refused places, and the number of changes outside the ledger, when the reader last knew
+    everything.
+    """
     _number: int = 0
     _sessions: list[SessionItem] | None = None
     _confined: list[ConfinedProgramItem] | None = None
@@ -207,7 +215,8 @@ class ScreenFollower(Struct):
         ledger, changes = self.services.ledger, self.services.changes
         while True:
             catalog, focus, number = ledger.catalog, ledger.focus, changes.number
-            if (change := self._next_change(catalog)) is None:
+            if (change := await self._next_change(catalog, number)) is None:
+                self._compared = (catalog.places, number)
                 await _wait_for_change(ledger, catalog, focus, changes, number)
                 continue
             sent, self._number = self._number, self._number + 1
@@ -219,12 +228,12 @@ class ScreenFollower(Struct):
     def close(self) -> None:
         """Do nothing, because the daemon keeps nothing about a follower."""
 
-    def _next_change(self, catalog: Catalog) -> ScreenChange | None:
+    async def _next_change(self, catalog: Catalog, number: int) -> ScreenChange | None:
         """Return what the reader does not know yet, or None if it knows everything."""
-        changed = list(islice(self._changed(catalog), MAX_FOLLOW_ITEMS + 1))
-        # A decision can change the proposed names of others. To find these takes longer than
-        # everything else, so the decision itself is sent before.
-        changed = changed or list(islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1))
+        # A decision can change the proposed names of others, so it is sent before.
+        changed = await self._changed(catalog, number) or list(
+            islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1)
+        )
         gone = [path for path in self._known if path not in catalog.projects]
         sessions, confined = (
             self.services.daemon.session_items(),
@@ -244,19 +253,33 @@ class ScreenFollower(Struct):
             is_complete=self._is_complete,
         )
 
-    def _changed(self, catalog: Catalog) -> Iterator[Project]:
-        """Yield the projects whose state is not the one that was sent."""
-        for path, project in catalog.projects.items():
+    async def _changed(self, catalog: Catalog, number: int) -> list[Project]:
+        """Return the projects whose state is not the one that was sent: one more than is sent.
+
+        Whoever waits for an answer of the daemon gets it in between.
+        """
+        are_others_same = self._compared == (catalog.places, number)
+        changed = []
+        for count, (path, project) in enumerate(catalog.projects.items(), 1):
+            if count % _COMPARED_AT_ONCE == 0:
+                await lowlevel.checkpoint()
             known = self._known.get(path)
+            if known is not None and are_others_same and _is_untouched(known, catalog, project):
+                continue
             if known is None or known.state != self._state_of(catalog, project):
-                yield project
+                changed.append(project)
+                if len(changed) > MAX_FOLLOW_ITEMS:
+                    break
+        return changed
 
     def _renamed(self, catalog: Catalog) -> Iterator[Project]:
-        """Yield the projects whose name is not the one that was sent."""
-        for path, project in catalog.projects.items():
-            known = self._known.get(path)
-            if known is None or known.name != catalog.name_of(project):
-                yield project
+        """Yield the known projects whose proposed name is not the one that was sent.
+
+        A name that is kept is a part of the state.
+        """
+        for path, name in catalog.proposed_names.items():
+            if self._known[path].name != name:
+                yield catalog.projects[path]
 
     def _state_of(self, catalog: Catalog, project: Project) -> tuple[object, ...]:
         path = project.path
@@ -281,6 +304,21 @@ class ScreenFollower(Struct):
             group = group_of(catalog, project)
             followed.append(FollowedProject(group=group.value, item=item))
         return followed
+
+
+def _is_untouched(known: Shown, catalog: Catalog, project: Project) -> bool:
+    """Return whether a project is as it was sent, if nothing but the catalog has changed.
+
+    To compare all states of 5,000 projects takes 10 ms, and this 1 ms: a new catalog has the same
+    objects for what did not change. With the judgment, the root stays.
+    """
+    known_project, known_judgment, *_ = known.state
+    return (
+        known_project is project
+        and known_judgment is catalog.judgments[project.path]
+        # Its sentence depends on its main checkout.
+        and project.observed.kind is not ProjectKind.GIT_WORKTREE
+    )
 
 
 def group_of(catalog: Catalog, project: Project) -> ProjectGroup:
