@@ -89,7 +89,11 @@ NEEDS = {
     "control-groups": Need(
         can_make_groups, "run it as root on Linux, with control groups of version 2 mounted"
     ),
-    "cargo": Need(_program("cargo"), "apt-get install cargo"),
+    # rustup's cargo needs the settings in the home folder of its user.
+    "cargo": Need(
+        _runs("env", "HOME=/", f"PATH=/usr/bin:{os.environ['PATH']}", "cargo", "--version"),
+        "apt-get install cargo",
+    ),
     "chromium": Need(_program(*BROWSERS), "apt-get install chromium fonts-dejavu-core"),
     "ccache": Need(_program("ccache"), "apt-get install ccache"),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),

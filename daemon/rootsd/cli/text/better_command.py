@@ -40,9 +40,11 @@ def about_glob(words: Sequence[str], error: RootsdError) -> RootsdError:
     return `error` itself.
     """
     names = [word for word in words if not word.startswith("-")]
-    # Of 20,000 words that are no files, none takes a read of the folder.
-    files = len([*takewhile(os.path.lexists, reversed(names))])
-    for first in range(len(names) - files, len(names) - 1 if error.code in _OF_NAMES else 0):
+    # Of 20,000 words that are no files, none takes a read of the folder. One file alone is not
+    # looked at, because it may be on a disk that does not answer.
+    before = reversed(names[:-1]) if error.code in _OF_NAMES else ()
+    files = [*takewhile(os.path.lexists, before)]
+    for first in range(len(names) - 1 - len(files), len(names) - 1):
         found = names[first:]
         start = _common_start(found)
         end = _common_start([name[len(start) :][::-1] for name in found])[::-1]
